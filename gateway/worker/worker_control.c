@@ -2,6 +2,7 @@
 #include "gateway/worker/worker_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/front/mcp/mcp_removed.h"
 #include "gateway/worker/descriptors.h"
 
 #include <stdatomic.h>
@@ -68,10 +69,12 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 		free(mcp_pools);
 		return false;
 	}
+	mcp_removed_note(&worker->mcp, config);
 	worker->fronts.config = config;
 	sampling_use_config(core, config, fresh.health);
 	jwt_checker_use_config(core->tokens, config);
 	upstream_bound_answers(worker->upstream, config->unfinished_bytes_max / worker->args.count);
+	mcp_shares_bound(&worker->mcp.shares, config->unfinished_bytes_max / worker->args.count);
 	core->bodies.bound =
 		(struct fair_bound){ config->held_bytes_max / worker->args.count, BODY_SMALL };
 	upstream_mark(worker->upstream);
@@ -85,7 +88,7 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 	core->providers = fresh;
 	free(worker->fronts.mcp_pools);
 	worker->fronts.mcp_pools = mcp_pools;
-	mcp_owns_use_config(&worker->mcp);
+	mcp_host_use_config(&worker->mcp);
 	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
 	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
 	return true;

@@ -188,6 +188,35 @@ class Own(mcp_rig.Case):
             return "error" in server.answer().message
         harness.wait_for(refused, "the call is over")
 
+    def test_a_call_in_a_batch_is_an_open_call(self):
+        server, client = self.pair(self.server(revision="2025-03-26"), revision="2025-03-26", unsolicited="refuse")
+        stream = server.get_stream()
+        reply = client.post([{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}} for id in (1, 2)])
+        call = server.take()
+        stream.send(event(sampling(1)))
+        self.assertIn("result", server.answer().message)
+        call.json([result(1), result(2)])
+        self.assertEqual(reply.json(), [result(1), result(2)])
+
+        def refused():
+            stream.send(event(sampling(f"late-{len(server.requests)}")))
+            return "error" in server.answer().message
+        harness.wait_for(refused, "the calls are over")
+
+    def test_so_many_gets_of_a_session_pass(self):
+        streams = []
+        server, client = self.pair(self.server().on("GET", lambda call: streams.append(call.stream())), capabilities={"sampling": {}})
+        gets = [client.get() for _ in range(4)]
+        self.assertEqual([get.status for get in gets], 4 * [200])
+        for _ in range(8):  # whatever worker
+            refused = client.get()
+            self.assertEqual((refused.status, refused.json()["error"]["data"]["reason"]), (429, "concurrency"))
+        other = self.client(self.gate.url + "/mcp/raw")
+        other.hello({"sampling": {}})
+        self.assertEqual(other.get().status, 200)
+        gets[2].close()
+        harness.wait_for(lambda: client.get().status == 200, "there is room for another")
+
     def test_a_server_cancels_a_sampling_there_or_on_a_calls_stream(self):
         server, client, stream = self.held(model="sim-latency-30s")
         reply = client.call(3)

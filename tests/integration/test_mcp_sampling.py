@@ -14,6 +14,7 @@ import harness
 import mcp_rig
 from mcp_server import ask, error, event, note, result, sampling
 
+OTHERS = [f"sk-slu-other-{number}-of-the-tests" for number in range(3)]
 TOOLS = {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]}
 HEAD = b'{ "id" :1,"jsonrpc":"2.0","x":1.0,"method":"initialize","params":{"protocolVersion":"2025-11-25", "capabilities":'
 TAIL = b' , "_meta":{"a":1e400}}  }\r\n'
@@ -156,6 +157,34 @@ class Strict(mcp_rig.Case):
             reply = self.client(self.front(server)).initialize()
             self.assertEqual((reply.status, reply.json()), (status, body))
             self.assertEqual(len(self.declared(server)), 1)
+
+    def test_a_server_is_not_asked_again_for_what_it_has_refused(self):
+        """Each of four workers knows it: for the tenant at once, for others when a second tenant has found the same."""
+        for strict, first in (("tools", [{"tools": {}}, {}]), ("sampling", [{"tools": {}}, {}, None])):
+            server = self.server(strict=strict)
+            url = self.front(server, settings=self.with_tenants)
+
+            def tries(key, url=url, server=server):
+                before = len(server.seen("initialize"))
+                client = self.client(url, key=key)
+                client.hello()
+                return [one.get("sampling") for one in self.declared(server)[before:]]
+            self.assertEqual(tries(harness.KEY), first)
+            self.assertEqual([tries(harness.KEY) for _ in range(8)], 8 * [first[-1:]])
+            self.assertEqual(tries(OTHERS[0]), first)
+            self.assertEqual([tries(key) for key in OTHERS[1:] for _ in range(8)], 16 * [first[-1:]])
+
+    def test_a_server_that_refuses_all_is_tried_anew(self):
+        server = self.server(strict="tools")
+        server.on("initialize", lambda call: call.json(error(0, -32600), 400))
+        url = self.front(server)
+        for tries in (3, 6):
+            self.assertEqual(self.client(url).initialize().status, 400)
+            self.assertEqual(len(self.declared(server)), tries)
+
+    @staticmethod
+    def with_tenants(settings):
+        settings["tenants"] += [harness.tenant(f"other-{number}", key) for number, key in enumerate(OTHERS)]
 
     def test_what_a_client_declares_itself_is_tried_once(self):
         server = self.server(strict="sampling")
@@ -354,6 +383,22 @@ class Modes(Called):
         self.assertEqual(self.provider.stats()["requests"], 0)
 
 
+    def test_refuse_and_force_let_nothing_pass_that_could_be_taken_for_one(self):
+        """Of a message that has a method and a result some peers see the one, some the other; in whatever order, of whatever size."""
+        for mode in ("refuse", "force"):
+            server, client, reply, stream = self.call(capabilities={"sampling": {}}, sampling=mode)
+            asked = {"jsonrpc": "2.0", "id": 0, "method": "sampling/createMessage", "params": sampling(0)["params"]}
+            answered = {"result": {"text": "x" * (100 << 10)}}
+            for id, message in enumerate(({**asked, **answered}, {**answered, **asked}, [{**answered, **asked}], {**asked, "result": None},
+                                          {**asked, "error": {"code": 1, "message": "m"}})):
+                (message[0] if isinstance(message, list) else message)["id"] = id
+                stream.send(event(json.dumps(message).encode()))
+                answer = server.answer().message
+                self.assertEqual(answer["id"], id)
+                self.assertEqual("error" in answer, mode == "refuse", answer)
+            self.done(reply, stream)
+
+
 class Cancelled(Called):
     def cancelled(self):
         self.assertEqual(self.sampling_line()["status"], 499)
@@ -399,6 +444,29 @@ class Cancelled(Called):
         second.expect(event(result(2))).end()
         self.done(reply, stream)
 
+    def test_calls_of_a_batch_are_cancelled_one_by_one(self):
+        """What they have caused ends with the last of them; a cancellation may be in an array itself."""
+        def cancels(*ids):
+            return [{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}} for id in ids]
+        server, client = self.pair(self.server(revision="2025-03-26"), revision="2025-03-26", model="sim-latency-30s")
+        calls = []
+        server.on("array", lambda call: call.accept() if b"cancelled" in call.body else calls.append(call))
+        reply = client.post([{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}} for id in ("a", 2, 3)])
+        stream = harness.wait_for(lambda: calls and calls[0], "the batch has come").stream()
+        stream.send(event(sampling(4)))
+        self.provider.wait_stats(lambda stats: stats["requests"] == 1, "the provider is asked")
+        self.assertEqual(client.post(cancels(2, "b")).status, 202)
+        self.assertEqual(client.post(cancels("a", 2)).status, 202)
+        stream.send(event(note()))  # the calls are not over
+        reply.expect(event(note()))
+        self.assertTrue(server.idle())
+        self.assertEqual(client.post(cancels(3.0)).status, 202)
+        answer = server.answer().message
+        self.assertEqual((answer["id"], answer["error"]["data"]["reason"]), (4, "sampling_cancelled"))
+        self.cancelled()
+        stream.finish(event([result("a"), result(2), result(3)]))
+        reply.expect(event([result("a"), result(2), result(3)])).end()
+
     def test_a_call_is_open_before_the_server_says_a_word(self):
         server, client, reply, stream = self.call(model="sim-latency-500ms")
         second = client.call(2)
@@ -427,6 +495,25 @@ class Cancelled(Called):
         stream.send(event(sampling(5)))  # and the next one, too
         self.assertEqual(server.answer().message["id"], 5)
         stream.finish(event(result(1)))
+
+    def test_a_client_that_leaves_before_the_server_says_a_word_has_not_cancelled(self):
+        server, client = self.pair()
+        calls = []
+        for id in range(3):
+            reply = client.call(id)
+            calls.append(server.take())
+            reply.close()
+        harness.wait_for(lambda: self.gate.metrics().sum("sluice_connections") == 0, "the gateway knows that the clients have gone")
+        stream = calls[0].stream()
+        stream.send(event(sampling(4)))
+        self.assertIn("result", server.answer().message)
+        stream.send(event(sampling(5)))
+        self.assertEqual(server.answer().message["id"], 5)
+        calls[1].json([sampling(6), result(1)])
+        self.assertEqual(server.answer().message["id"], 6)
+        calls[2].json(result(2))
+        stream.finish(event(result(0)))
+        self.assertEqual(server.seen("notifications/cancelled"), [])
 
     def test_a_server_that_breaks_its_stream_off_has_its_answer(self):
         for how in ("end", "cut", "reset"):

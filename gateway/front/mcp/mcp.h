@@ -13,6 +13,7 @@
 #include "gateway/front/mcp/mcp_filter.h"
 #include "gateway/front/mcp/mcp_link.h"
 #include "gateway/front/mcp/mcp_out.h"
+#include "gateway/front/mcp/mcp_share.h"
 #include "gateway/limits/limit_table.h"
 #include "gateway/state/cancel_redis.h"
 #include "gateway/upstream/upstream.h"
@@ -35,6 +36,8 @@ enum {
 
 struct mcp_request;
 struct mcp_round;
+struct mcp_removed;
+struct mcp_followed;
 struct mcp_entry;
 struct mcp_sampling;
 
@@ -54,8 +57,10 @@ struct mcp_host {
 		[CONFIG_MCP_SERVERS_MAX]; /* of metrics, by the server's place in the configuration in use */
 	bool leaving;                     /* no session begins any more */
 	struct net_timer minute;
-	struct mcp_own *all_owns;         /* a drain ends them */
-	struct mcp_request *all_gets;     /* likewise */
+	struct mcp_shares shares;     /* what tenants hold of it */
+	struct mcp_removed *removed;  /* endpoints that a reload has taken away (mcp_removed.h) */
+	struct mcp_own *all_owns;     /* a drain ends them */
+	struct mcp_request *all_gets; /* likewise */
 	struct mcp_request *all_requests; /* those under way */
 };
 
@@ -65,6 +70,8 @@ MUST_USE bool mcp_host_init(struct mcp_host *mcp);
 size_t mcp_host_in_flight(const struct mcp_host *mcp);
 /* The gateway leaves: streams that may be silent end, on both sides. */
 void mcp_host_leave(struct mcp_host *mcp);
+/* A new configuration is in use: streams that may be silent end where their callers have lost the server, or it is gone. */
+void mcp_host_use_config(struct mcp_host *mcp);
 /* The drain is over: streams are cut, and whatever waits for a server is refused (ERR_DRAINING). After sampling_give_up,
  * which answers the samplings. */
 void mcp_host_give_up(struct mcp_host *mcp);
@@ -150,6 +157,7 @@ struct mcp_request {
 	const struct mcp_legs
 		*legs; /* of a call with rounds; NULL: there is one answer, which passes */
 	struct mcp_round *round; /* in the arena, where `legs` is there */
+	nsec_t until;            /* no leg takes longer; 0: there is no such bound */
 	/* upstream */
 	struct upstream_call call;
 	struct upstream_extra extra;
@@ -159,6 +167,7 @@ struct mcp_request {
 	struct mcp_filter filter;
 	struct mcp_out out;
 	bool resumable;   /* an event of it had an id */
+	bool goes_on;     /* the client asks for what follows an event */
 	bool resuming;    /* a GET for the rest of it has no answer yet */
 	bool counted;     /* its stream is, as open */
 	bool timed;       /* the first head of an answer has come */
@@ -166,9 +175,15 @@ struct mcp_request {
 	uint32_t resumes; /* in a row that have brought nothing */
 	struct slice
 		tool; /* the tool, prompt or resource that is called; absent: none, or not known */
-	struct mcp_sampling *samplings;        /* that came on it and are under way */
-	struct cancel_entry by_id, by_session; /* the client's own request, for its cancellation */
-	struct mcp_own *own; /* WAITS: the stream that is to open; NULL: not any more */
+	struct mcp_sampling *samplings; /* that came on it and are under way */
+	struct cancel_entry by_session; /* it is open, and counts as such */
+	struct mcp_followed
+		*calls; /* of the client's, each of which can be given up (mcp_follow.c) */
+	uint32_t call_count, calls_open; /* calls_open: not given up */
+	struct mcp_held share;           /* what it holds of its tenant's */
+	nsec_t heard;                    /* ORPHAN: the server's last message came */
+	struct net_timer alone;          /* likewise: when to look at that */
+	struct mcp_own *own;             /* WAITS: the stream that is to open; NULL: not any more */
 	void (*own_opened)(struct mcp_request *request); /* it is open, or will not be */
 	struct net_timer patience;                       /* for it */
 	struct mcp_client client;               /* a GET that is served from the own stream */
@@ -267,12 +282,10 @@ MUST_USE bool mcp_call_start(struct mcp_host *mcp, const struct mcp_server *serv
 			     const struct mcp_link *link, struct upstream_call *call,
 			     struct upstream_extra *extra, struct upstream_address *pin);
 /* The address that a new session is bound to: the one that answered, where the host has several. */
-struct mcp_pin mcp_call_pin(const struct mcp_host *mcp, const struct mcp_link *link,
+struct mcp_pin mcp_call_pin(struct mcp_host *mcp, const struct mcp_link *link,
 			    const struct upstream_address *peer);
 /* What a call that has ended is to the client; a session whose address the host has no more is unknown. */
 enum err mcp_call_error(const struct upstream_call *call);
-/* What a call is of, for the log lines of what it causes: a name or a URI, in the client's message. Absent: not known. */
-struct slice mcp_tool_of(const struct mcp_request *request);
 /* An answer that is not for the client, *detail says why. ERR_OK: it passes. */
 enum err mcp_status_error(const struct mcp_request *request, const char **detail);
 /* Sends the client's request on with that body. False: refused. */
@@ -282,11 +295,34 @@ void mcp_answer_whole(struct mcp_request *request, struct slice body);
 void mcp_fail(struct mcp_request *request, enum err err, const char *detail);
 /* Events pass to the client from now on; the fields are there. */
 void mcp_stream_begin(struct mcp_request *request, int status);
-/* The client has left. */
-void mcp_gone(struct mcp_request *request);
 /* The drain is over: as mcp_host_give_up. */
 void mcp_forward_give_up(struct mcp_request *request);
 extern const struct mcp_filter_events mcp_stream_events;
+
+/* ---- mcp_follow.c ---- */
+
+/* Whether its session may have another such exchange open. False: refused. */
+MUST_USE bool mcp_may_open(struct mcp_request *request);
+/* Its server has it: its calls are open, and can be given up. Until mcp_unfollow, which is harmless otherwise. */
+void mcp_follow(struct mcp_request *request);
+void mcp_unfollow(struct mcp_request *request);
+/* What a call is of, for the log lines of what it causes: a name or a URI, in the client's message. Absent: not known. */
+struct slice mcp_tool_of(const struct mcp_message *call);
+
+/* ---- mcp_orphan.c ---- */
+
+/* The client has left. The request goes, or is an orphan. */
+void mcp_gone(struct mcp_request *request);
+
+/* ---- mcp_revoked.c ---- */
+
+/* Notes which key the client has shown, for mcp_is_revoked; while request->in is there. */
+void mcp_note_key(struct mcp_request *request);
+/* Whether the configuration in use would not let the caller open that stream any more. */
+bool mcp_is_revoked(const struct mcp_host *mcp, const struct mcp_link *link,
+		    const struct caller *caller);
+/* It may be silent for hours: its tenant has room for such a stream. False: refused. */
+MUST_USE bool mcp_may_rest(struct mcp_request *request);
 
 /* ---- mcp_initialize.c ---- */
 
@@ -399,8 +435,8 @@ void mcp_get_gone(struct mcp_request *request);
 /* The stream ends, in good order. */
 void mcp_get_end(struct mcp_request *request);
 
-/* The gateway leaves: as mcp_get_end, also of one that waits. */
-void mcp_get_leave(struct mcp_request *request);
+/* As mcp_get_end, also of one that waits, which is refused with `err`, and of one that passes from the server. */
+void mcp_get_leave(struct mcp_request *request, enum err err);
 
 /* ---- mcp_count.c: metrics ---- */
 

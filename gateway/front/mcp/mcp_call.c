@@ -1,6 +1,7 @@
 /* mcp_call.c - the way to a session's server, and the session's end. */
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_removed.h"
 
 const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struct mcp_link *link)
 {
@@ -10,16 +11,20 @@ const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struc
 static struct upstream_pool *pool_of(const struct mcp_host *mcp, const struct mcp_server *server,
 				     const struct mcp_link *link)
 {
-	const size_t number = (size_t)(server - mcp->front->config->mcp_servers);
+	struct upstream_pool *removed = mcp_removed_pool(mcp, server);
 
+	if (removed != NULL)
+		return removed;
+	const size_t number = (size_t)(server - mcp->front->config->mcp_servers);
 	return mcp->front->mcp_pools[number][link->endpoint];
 }
 
-struct mcp_pin mcp_call_pin(const struct mcp_host *mcp, const struct mcp_link *link,
+struct mcp_pin mcp_call_pin(struct mcp_host *mcp, const struct mcp_link *link,
 			    const struct upstream_address *peer)
 {
-	const struct mcp_server *server = mcp_link_server(mcp, link);
-	const struct upstream_pool *pool = server == NULL ? NULL : pool_of(mcp, server, link);
+	struct mcp_link at = *link;
+	const struct mcp_server *server = mcp_link_way(mcp, &at);
+	const struct upstream_pool *pool = server == NULL ? NULL : pool_of(mcp, server, &at);
 
 	return pool == NULL || peer->len == 0 || upstream_address_count(pool) < 2
 		       ? (struct mcp_pin){ .family = 0 }
@@ -46,7 +51,8 @@ enum err mcp_call_error(const struct upstream_call *call)
 	case ERR_OK:
 		return ERR_OK;
 	case ERR_BUSY:
-		return ERR_BUSY;
+	case ERR_DEADLINE:
+		return call->err;
 	case ERR_PROVIDER_ANSWER:
 		return ERR_SERVER_ANSWER;
 	default:

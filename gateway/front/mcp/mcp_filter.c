@@ -7,20 +7,39 @@
 enum {
 	SNIFF_FROM = 16 << 10, /* bytes of an event that is not whole: its names are looked at */
 	ARRAY_TAKEN_MAX = 64,  /* samplings of one array; a server that sends more means harm */
+	ROOM_KEPT = 64 << 10,  /* bytes of it that is kept between two events */
 };
 
 void mcp_filter_init(struct mcp_filter *filter, const struct mcp_filter_events *events,
 		     struct arena *arena, bool takes)
 {
+	arena_give(&filter->room);
 	*filter = (struct mcp_filter){ .events = events, .arena = arena, .takes = takes };
+	arena_init(&filter->room, arena->pool, 4 * (size_t)MCP_HELD_MAX);
 	arena_init(&filter->scratch, arena->pool, MCP_HELD_MAX + (1 << 20));
 	sse_cut_init(&filter->cut);
 	mcp_sniff_init(&filter->sniff, filter->rounds);
 }
 
+/* An event of many megabytes does not keep their room for the rest of a stream that may be open for hours. */
+static void give_room(struct mcp_filter *filter)
+{
+	if (filter->rest.len != 0 || filter->rest.room <= ROOM_KEPT)
+		return;
+	filter->rest = (struct mcp_buffer){ .len = 0 };
+	arena_give(&filter->room);
+}
+
+void mcp_filter_free(struct mcp_filter *filter)
+{
+	filter->rest = (struct mcp_buffer){ .len = 0 };
+	arena_give(&filter->room);
+}
+
 void mcp_filter_again(struct mcp_filter *filter)
 {
 	filter->rest.len = 0;
+	give_room(filter);
 	filter->swallowed = false;
 	sse_cut_init(&filter->cut);
 	mcp_sniff_init(&filter->sniff, filter->rounds);
@@ -28,14 +47,15 @@ void mcp_filter_again(struct mcp_filter *filter)
 
 /* ---- arrays of messages ---- */
 
-static bool is_request(struct slice value)
+static void note_kind(struct slice value, struct mcp_passed *passed)
 {
 	struct mcp_message message;
 
 	if (json_loose_kind(value) != JSON_LOOSE_OBJECT)
-		return false;
+		return;
 	mcp_message_read(value, &message);
-	return message.kind == MCP_REQUEST;
+	passed->asks |= message.kind == MCP_REQUEST;
+	passed->answers |= message.kind == MCP_RESPONSE;
 }
 
 /* Whether a member of an array stays here. */
@@ -46,7 +66,7 @@ static bool is_taken(struct mcp_filter *filter, struct slice value)
 	if (json_loose_kind(value) != JSON_LOOSE_OBJECT)
 		return false;
 	mcp_message_read(value, &message);
-	if (mcp_message_samples(&message)) {
+	if (mcp_message_may_sample(&message)) {
 		filter->events->take(filter, value, &message);
 		return true;
 	}
@@ -57,13 +77,12 @@ static bool is_taken(struct mcp_filter *filter, struct slice value)
 /* What is left of an array, in `into`: an array, also of one; nothing of none. *taken: how many went; none, and *out is the
  * array. False: no memory. */
 static bool cut_array(struct mcp_filter *filter, struct slice array, struct arena *into,
-		      struct slice *out, uint32_t *taken, bool *asks)
+		      struct slice *out, uint32_t *taken, struct mcp_passed *passed)
 {
 	struct mcp_edits edits;
 	struct mcp_cut rest;
 
 	*taken = 0;
-	*asks = false;
 	*out = array;
 	if (!json_loose_sound(array))
 		return true;
@@ -76,7 +95,7 @@ static bool cut_array(struct mcp_filter *filter, struct slice array, struct aren
 			mcp_cut_drop(&rest);
 			(*taken)++;
 		} else {
-			*asks |= is_request(rest.walk.value);
+			note_kind(rest.walk.value, passed);
 		}
 	}
 	if (*taken == 0)
@@ -137,7 +156,7 @@ static bool handle_array(struct mcp_filter *filter, const struct sse_cut_piece *
 	struct slice left;
 	uint32_t taken;
 
-	if (!cut_array(filter, array, &filter->scratch, &left, &taken, &passed->asks))
+	if (!cut_array(filter, array, &filter->scratch, &left, &taken, passed))
 		return false;
 	if (taken != 0 && left.len == 0)
 		return swallow(filter);
@@ -181,7 +200,7 @@ static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *
 			return handle_array(filter, piece, value, &passed);
 		return pass(filter, &passed);
 	}
-	if (filter->takes && mcp_message_samples(&message)) {
+	if (filter->takes && mcp_message_may_sample(&message)) {
 		filter->events->take(filter, value, &message);
 		return swallow(filter);
 	}
@@ -191,6 +210,7 @@ static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *
 	passed.message = &message;
 	passed.data = value;
 	passed.asks = message.kind == MCP_REQUEST;
+	passed.answers = message.kind == MCP_RESPONSE;
 	return pass(filter, &passed);
 }
 
@@ -253,15 +273,16 @@ static bool feed(struct mcp_filter *filter, struct slice bytes)
 	struct slice kept = bytes;
 
 	if (joined) {
-		if (!mcp_buffer_add(&filter->rest, filter->arena, bytes))
+		if (!mcp_buffer_add(&filter->rest, &filter->room, bytes))
 			return false;
 		kept = mcp_buffer_slice(&filter->rest);
 	}
 	if (!cut(filter, &kept) || kept.len > MCP_HELD_MAX)
 		return false;
 	if (!joined)
-		return mcp_buffer_add(&filter->rest, filter->arena, kept);
+		return mcp_buffer_add(&filter->rest, &filter->room, kept);
 	mcp_buffer_drop(&filter->rest, filter->rest.len - kept.len);
+	give_room(filter);
 	return true;
 }
 
@@ -289,8 +310,14 @@ static void give_up(struct mcp_filter *filter)
 {
 	const struct slice id = id_in_front(mcp_buffer_slice(&filter->rest));
 
-	if (filter->takes && filter->rest.len > MCP_HELD_MAX && !slice_absent(id))
+	if (filter->takes && !slice_absent(id))
 		filter->events->too_large(filter, id);
+}
+
+void mcp_filter_fail(struct mcp_filter *filter)
+{
+	filter->failed = true;
+	give_up(filter);
 }
 
 bool mcp_filter_feed(struct mcp_filter *filter, struct slice bytes)
@@ -298,7 +325,7 @@ bool mcp_filter_feed(struct mcp_filter *filter, struct slice bytes)
 	if (filter->failed)
 		return false;
 	filter->failed = !feed(filter, bytes);
-	if (filter->failed)
+	if (filter->failed && filter->rest.len > MCP_HELD_MAX)
 		give_up(filter);
 	arena_give(&filter->scratch);
 	return !filter->failed;
@@ -318,9 +345,9 @@ bool mcp_filter_end(struct mcp_filter *filter)
 
 bool mcp_filter_json(struct mcp_filter *filter, struct slice *body)
 {
+	struct mcp_passed passed = { .asks = false };
 	struct slice value, left;
 	uint32_t taken;
-	bool asks;
 
 	if (!json_loose_whole(*body, &value))
 		return true;
@@ -331,7 +358,7 @@ bool mcp_filter_json(struct mcp_filter *filter, struct slice *body)
 	}
 	if (json_loose_kind(value) != JSON_LOOSE_ARRAY)
 		return true;
-	if (!cut_array(filter, value, filter->arena, &left, &taken, &asks))
+	if (!cut_array(filter, value, filter->arena, &left, &taken, &passed))
 		return false;
 	if (taken != 0)
 		*body = left;

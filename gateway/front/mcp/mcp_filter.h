@@ -24,6 +24,7 @@ struct mcp_passed {
 	/* The message that it holds; NULL: none, several, or it passes in parts. */
 	const struct mcp_message *message;
 	bool asks;    /* it holds a request: the server waits for an answer */
+	bool answers; /* it holds a response, whole */
 	bool last;    /* the end of a response that passes in parts */
 	bool between; /* an event ends here, so that a comment may follow */
 };
@@ -49,7 +50,9 @@ struct mcp_filter {
 	bool retries;    /* the server has said after how long to come again: */
 	uint64_t retry_ms;
 	bool failed; /* no memory, or an event is too large */
-	bool whole;  /* set by the owner: no event passes in parts */
+	/* Set by the owner: no event passes in parts. Else a message that has a result passes as such before it is known
+	 * whether it has the method of a sampling, too, which some peers go by. */
+	bool whole;
 	bool rounds; /* set by the owner: a result may ask for input (2026-07-28), so that its type decides */
 	/* private */
 	const struct mcp_filter_events *events;
@@ -58,12 +61,20 @@ struct mcp_filter {
 	struct sse_cut cut;
 	struct mcp_sniff sniff;
 	struct mcp_buffer rest; /* of an event that is not whole */
+	struct arena room;      /* for it */
 	bool takes, swallowed;  /* swallowed: the event before was */
 };
 
-/* A new stream. `takes`: samplings are taken out, else all passes. What must be kept lies in `arena`. */
+/* A new stream; *filter is all zero, or was begun before. `takes`: samplings are taken out, else all passes. What is kept
+ * for as long as the stream lies in `arena`. */
 void mcp_filter_init(struct mcp_filter *filter, const struct mcp_filter_events *events,
 		     struct arena *arena, bool takes);
+
+/* Gives back what it holds; harmless when repeated, or when it was never begun. */
+void mcp_filter_free(struct mcp_filter *filter);
+
+/* The stream is not read any more: of what it holds, a request that can be read is answered (too_large). */
+void mcp_filter_fail(struct mcp_filter *filter);
 
 /* The stream goes on over another connection: what was not whole is forgotten, last_id stays. */
 void mcp_filter_again(struct mcp_filter *filter);

@@ -1,10 +1,10 @@
 /* mcp_forward.c - one request at its server, and the answer on its way back. */
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_removed.h"
 
 enum {
 	RESUMES_MAX = 10, /* of a stream, in a row, that bring nothing */
-	CALLS_MAX = 256,  /* of a session, open at once */
 };
 #define RESUME_LEAST (100 * MSEC)
 #define RESUME_MOST (30 * SEC) /* that a server may say to wait */
@@ -55,8 +55,10 @@ static void on_own_opened(struct mcp_request *request)
 static bool waits_for_own(struct mcp_request *request)
 {
 	if (!request->link.token.own_get || request->call.answer.status / 100 != 2 ||
-	    !json_loose_is(request->posted.first.method, "notifications/initialized") ||
-	    !mcp_own_open(request->mcp, &request->link, &request->caller, request))
+	    !json_loose_is(request->posted.first.method, "notifications/initialized"))
+		return false;
+	mcp_note_key(request);
+	if (!mcp_own_open(request->mcp, &request->link, &request->caller, request))
 		return false;
 	request->phase = MCP_WAITS;
 	request->own_opened = on_own_opened;
@@ -78,6 +80,17 @@ static bool pass_head(struct mcp_request *request, const struct mcp_answer_head 
 	return mcp_head_pass(request, head) && mcp_session_pass(request, head->session_id);
 }
 
+/* The samplings of an answer, which may be an array. False: no memory. */
+static bool take_from_body(struct mcp_request *request)
+{
+	struct slice *body = &request->call.answer.body;
+
+	if (!mcp_link_takes(&request->link) || body->len == 0)
+		return true;
+	mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena, true);
+	return mcp_filter_json(&request->filter, body);
+}
+
 static void pass_whole(struct mcp_request *request)
 {
 	struct upstream_call *call = &request->call;
@@ -91,11 +104,8 @@ static void pass_whole(struct mcp_request *request)
 		return;
 	if (err == ERR_OK && !pass_head(request, &head))
 		err = ERR_BUSY;
-	if (err == ERR_OK && mcp_link_takes(&request->link) && call->answer.body.len != 0) {
-		mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena, true);
-		if (!mcp_filter_json(&request->filter, &call->answer.body))
-			err = ERR_BUSY;
-	}
+	if (err == ERR_OK && !take_from_body(request))
+		err = ERR_BUSY;
 	if (err != ERR_OK) {
 		mcp_fail(request, err, detail);
 		return;
@@ -104,6 +114,17 @@ static void pass_whole(struct mcp_request *request)
 	mcp_count_whole(request, call->answer.body);
 	if (!waits_for_own(request))
 		mcp_answer_whole(request, call->answer.body);
+}
+
+/* The client is gone: only what is asked for counts. */
+static void orphan_whole(struct mcp_request *request)
+{
+	if (request->call.err == ERR_OK) {
+		note_session(request);
+		if (!take_from_body(request))
+			mcp_count_lost(request->mcp, &request->link);
+	}
+	mcp_request_free(request);
 }
 
 /* ---- an answer as an event stream ---- */
@@ -120,10 +141,11 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 	mcp_count_passed(request->mcp, &request->link, passed);
 	request->resumable |= !slice_absent(passed->id);
 	/* Only responses pass in parts. */
-	request->responded |=
-		passed->message != NULL ? passed->message->kind == MCP_RESPONSE : !passed->between;
-	if (passed->message != NULL)
+	request->responded |= passed->answers || (passed->message == NULL && !passed->between);
+	if (passed->message != NULL) {
 		request->resumes = 0;
+		request->heard = net_now(request->host->loop);
+	}
 	request->out.between = passed->between;
 	return mcp_out_add(&request->out, passed->raw);
 }
@@ -153,9 +175,19 @@ const struct mcp_filter_events mcp_stream_events = {
 	.pass = on_pass, .take = on_take, .cancel = on_cancel, .too_large = on_too_large
 };
 
+static size_t held_by(const struct mcp_request *request)
+{
+	return request->filter.rest.len + mcp_out_waits(&request->out);
+}
+
 static void on_drained(struct mcp_out *out)
 {
-	upstream_resume(&CONTAINER_OF(out, struct mcp_request, out)->call);
+	struct mcp_request *request = CONTAINER_OF(out, struct mcp_request, out);
+
+	/* It holds less than before, unless it has failed. */
+	if (mcp_hold_bytes(&request->mcp->shares, &request->share, &request->link.token.tenant,
+			   held_by(request)))
+		upstream_resume(&request->call);
 }
 
 /* A client that does not read holds its server up; but while samplings of the stream are under way the server is read
@@ -168,64 +200,28 @@ static void slow_down(struct mcp_request *request)
 		upstream_pause(&request->call);
 }
 
+/* False: the tenant's streams hold as much as they may; this one has failed. */
+static bool hold(struct mcp_request *request)
+{
+	if (mcp_hold_bytes(&request->mcp->shares, &request->share, &request->link.token.tenant,
+			   held_by(request)))
+		return true;
+	mcp_filter_fail(&request->filter);
+	return false;
+}
+
 static void on_piece(struct upstream_call *call, struct slice bytes)
 {
 	struct mcp_request *request = of_call(call);
 
 	if (request->sse_stream)
 		mcp_sse_refresh(request);
-	if (mcp_filter_feed(&request->filter, bytes)) {
+	if (mcp_filter_feed(&request->filter, bytes) && hold(request)) {
 		slow_down(request);
-		upstream_holds(call, request->filter.rest.len + mcp_out_waits(&request->out));
+		upstream_holds(call, held_by(request));
 	} else {
 		upstream_enough(call, false); /* `done` finds that the filter has failed */
 	}
-}
-
-/* The client has given its own request up. What it has caused here ends, if that is known: if it is the session's only
- * request that streams (mcp-proxy.md 6.6). */
-static void on_given_up(struct cancel_entry *entry)
-{
-	struct mcp_request *request = CONTAINER_OF(entry, struct mcp_request, by_id);
-
-	if (cancel_count(request->mcp->cancels, request->by_session.key) == 1)
-		mcp_samplings_stop(request);
-}
-
-/* Never cancelled: it is counted. */
-static void on_counted(struct cancel_entry *entry)
-{
-	(void)entry;
-}
-
-struct slice mcp_tool_of(const struct mcp_request *request)
-{
-	const struct mcp_params *params = &request->posted.first.in_params;
-	const struct slice name = mcp_plain(params->name);
-
-	return slice_absent(name) ? mcp_plain(params->uri) : name;
-}
-
-/* The client's own request can be given up, and counts as an open one of its session. */
-static void follow(struct mcp_request *request)
-{
-	struct mcp_host *mcp = request->mcp;
-
-	if (!mcp_link_has_session(&request->link) || !mcp_link_takes(&request->link) ||
-	    request->posted.first.kind != MCP_REQUEST)
-		return;
-	const struct slice id = json_loose_id_text(request->posted.first.id, &request->arena);
-	const struct slice tool = mcp_tool_of(request);
-	if (slice_absent(id))
-		return;
-	if (!slice_absent(tool))
-		request->tool = arena_copy(&request->arena, tool);
-	request->by_id.key = mcp_call_key(&request->link.who.key, id);
-	request->by_id.cancelled = on_given_up;
-	cancel_enter(mcp->cancels, &request->by_id, mcp->inbox);
-	request->by_session.key = mcp_call_key(&request->link.who.key, SLICE(""));
-	request->by_session.cancelled = on_counted;
-	cancel_enter(mcp->cancels, &request->by_session, mcp->inbox);
 }
 
 /* For hours: a GET, and what takes its place in 2026-07-28. */
@@ -241,12 +237,19 @@ void mcp_stream_begin(struct mcp_request *request, int status)
 	request->phase = MCP_STREAMS;
 	mcp_count_stream(request, true);
 	request->status = status;
-	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange,
+	mcp_out_init(&request->out, request->host->loop, request->host->arenas, request->exchange,
 		     may_be_silent(request), on_drained);
 	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
 	mcp_out_flush(&request->out);
 	if (may_be_silent(request))
 		mcp_rest(request);
+}
+
+static void begin_filter(struct mcp_request *request)
+{
+	mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena,
+			mcp_link_takes(&request->link));
+	request->filter.whole = mcp_link_hides(&request->link);
 }
 
 static bool on_head(struct upstream_call *call)
@@ -271,6 +274,10 @@ static bool on_head(struct upstream_call *call)
 	request->extra.stream = true;
 	if (may_be_silent(request))
 		call->timeouts.idle = NSEC_NEVER;
+	if (request->phase == MCP_ORPHAN) {
+		begin_filter(request);
+		return true;
+	}
 	if (request->hello != MCP_HELLO_NONE)
 		return mcp_hello_begin(request, &head);
 	if (request->legs != NULL)
@@ -281,8 +288,7 @@ static bool on_head(struct upstream_call *call)
 		mcp_sse_begin(request);
 		return true;
 	}
-	mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena,
-			mcp_link_takes(&request->link));
+	begin_filter(request);
 	mcp_stream_begin(request, call->answer.status);
 	return true;
 }
@@ -300,11 +306,11 @@ static bool may_resume(const struct mcp_request *request)
 
 static bool resume(struct mcp_request *request)
 {
-	const struct mcp_server *server = mcp_link_server(request->mcp, &request->link);
+	const struct mcp_server *server = mcp_link_way(request->mcp, &request->link);
 	struct gather head;
 
 	upstream_finish(&request->call);
-	if (server == NULL || !mcp_link_place(&request->link, server))
+	if (server == NULL)
 		return false;
 	gather_init(&head, &request->arena);
 	if (!mcp_head_write(&head, server, &request->link, NULL, false, MCP_VERB_GET,
@@ -384,6 +390,8 @@ static void on_done(struct upstream_call *call)
 		request->legs->done(request);
 	else if (request->may_sse && request->phase == MCP_CALLED && request->filter.failed)
 		mcp_fail(request, ERR_SERVER_ANSWER, request->sse_fault);
+	else if (request->phase == MCP_ORPHAN && request->filter.events == NULL)
+		orphan_whole(request);
 	else if (request->phase == MCP_STREAMS || request->phase == MCP_ORPHAN)
 		stream_done(request);
 	else if (request->phase == MCP_HOLDS)
@@ -410,15 +418,6 @@ static bool write_request(struct mcp_request *request, struct slice body)
 	return !slice_absent(flat);
 }
 
-/* As many calls of the session are open as there may be. */
-static bool has_too_many(const struct mcp_request *request)
-{
-	return mcp_link_has_session(&request->link) && mcp_link_takes(&request->link) &&
-	       request->posted.first.kind == MCP_REQUEST &&
-	       cancel_count(request->mcp->cancels,
-			    mcp_call_key(&request->link.who.key, SLICE(""))) >= CALLS_MAX;
-}
-
 bool mcp_forward(struct mcp_request *request, struct slice body)
 {
 	struct upstream_call *call = &request->call;
@@ -433,39 +432,19 @@ bool mcp_forward(struct mcp_request *request, struct slice body)
 	call->done = on_done;
 	call->head = on_head;
 	call->piece = on_piece;
-	call->deadline = NSEC_NEVER;
+	call->deadline = request->until == 0 ? NSEC_NEVER : request->until;
 	call->timeouts = request->server->timeouts;
-	if (has_too_many(request))
-		return mcp_refuse_err(request, ERR_CONCURRENCY);
+	if (!mcp_may_open(request) || (may_be_silent(request) && !mcp_may_rest(request)))
+		return false;
 	if (!mcp_call_start(request->mcp, request->server, &request->link, call, &request->extra,
 			    &request->pin))
 		return mcp_refuse_err(request, ERR_SERVER_UNAVAILABLE);
 	request->phase = MCP_CALLED;
-	follow(request);
+	mcp_follow(request);
 	return true;
 }
 
-/* ---- the client leaves ---- */
-
-/* In a session its disconnect is no cancellation (mcp-proxy.md 6.6): the server may be about to ask for a sampling. So its
- * stream is read on, unless the client can resume it, for which the server wants it closed. */
-void mcp_gone(struct mcp_request *request)
-{
-	const bool reads_on = request->phase == MCP_STREAMS && request->verb == MCP_VERB_POST &&
-			      mcp_link_takes(&request->link) &&
-			      mcp_link_has_session(&request->link) && !request->resumable &&
-			      !request->out.ended &&
-			      (request->patience.place != 0 || upstream_is_sent(&request->call));
-
-	if (request->verb == MCP_VERB_DELETE && mcp_link_has_session(&request->link))
-		mcp_session_over(request->mcp, &request->link, MCP_END_DELETED);
-	if (!reads_on) {
-		mcp_request_free(request);
-		return;
-	}
-	request->phase = MCP_ORPHAN;
-	upstream_resume(&request->call);
-}
+/* ---- the end ---- */
 
 void mcp_forward_give_up(struct mcp_request *request)
 {

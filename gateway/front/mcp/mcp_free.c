@@ -4,6 +4,9 @@
 
 void mcp_rest(struct mcp_request *request)
 {
+	mcp_note_key(request);
+	request->goes_on = request->in != NULL &&
+			   !slice_absent(http_find_header(request->in, SLICE("last-event-id")));
 	request->next = request->mcp->all_gets;
 	request->link_place = &request->mcp->all_gets;
 	if (request->next != NULL)
@@ -31,10 +34,11 @@ void mcp_request_free(struct mcp_request *request)
 	mcp_count_stream(request, false);
 	mcp_own_forget(request);
 	mcp_get_gone(request);
-	cancel_leave(&request->by_id);
-	cancel_leave(&request->by_session);
+	mcp_unfollow(request);
+	mcp_hold_nothing(&request->mcp->shares, &request->share);
 	mcp_place_drop(&request->place);
 	net_timer_stop(request->host->loop, &request->patience);
+	net_timer_stop(request->host->loop, &request->alone);
 	mcp_out_drop(&request->out);
 	upstream_cancel(&request->call);
 	upstream_finish(&request->call);
@@ -45,6 +49,7 @@ void mcp_request_free(struct mcp_request *request)
 		if (request->older != NULL)
 			request->older->newer = request->newer;
 	}
+	mcp_filter_free(&request->filter);
 	request->magic = 0;
 	arena_give(&request->arena);
 	slab_give(&request->host->records, request);

@@ -49,8 +49,8 @@ static void begin_stream(struct mcp_request *request)
 	request->status = 200;
 	request->phase = MCP_STREAMS;
 	mcp_count_stream(request, true);
-	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange, true,
-		     on_drained);
+	mcp_out_init(&request->out, request->host->loop, request->host->arenas, request->exchange,
+		     true, on_drained);
 	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
 	mcp_out_flush(&request->out);
 	take_events(request);
@@ -151,12 +151,15 @@ bool mcp_get(struct mcp_request *request)
 {
 	if (request->mcp->leaving)
 		return mcp_refuse_err(request, ERR_DRAINING);
+	if (!mcp_may_rest(request))
+		return false;
+	mcp_note_key(request);
 	request->client.who = request->link.who;
 	request->client.woken = on_woken;
 	return attach(request, true);
 }
 
-void mcp_get_leave(struct mcp_request *request)
+void mcp_get_leave(struct mcp_request *request, enum err err)
 {
 	net_timer_stop(request->host->loop, &request->patience);
 	upstream_cancel(&request->call); /* of one that passes from the server */
@@ -164,6 +167,6 @@ void mcp_get_leave(struct mcp_request *request)
 		mcp_get_end(request);
 	} else if (request->phase == MCP_CALLED) {
 		mcp_client_detach(&request->client, net_now(request->host->loop));
-		mcp_fail(request, ERR_DRAINING, NULL);
+		mcp_fail(request, err, NULL);
 	}
 }

@@ -267,7 +267,7 @@ static bool let_go(struct mcp_request *request)
 		return false;
 	request->responded = true;
 	request->filter.events = &mcp_stream_events;
-	request->filter.whole = false;
+	request->filter.whole = mcp_link_hides(&request->link);
 	request->filter.takes = mcp_link_takes(&request->link);
 	mcp_stream_begin(request, request->call.answer.status);
 	return mcp_out_add(&request->out, held);
@@ -336,9 +336,11 @@ void mcp_hello_done(struct mcp_request *request)
 {
 	if (request->again)
 		try_again(request);
-	else if (request->call.err == ERR_OK && !request->filter.failed)
+	else if (request->call.err == ERR_OK)
 		mcp_fail(request, ERR_SERVER_ANSWER,
-			 "the MCP server's answer to initialize has no result");
+			 request->filter.failed
+				 ? "the MCP server's answer to initialize cannot be held"
+				 : "the MCP server's answer to initialize has no result");
 	else
 		mcp_fail(request, mcp_call_error(&request->call), request->call.detail);
 }

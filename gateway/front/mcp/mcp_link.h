@@ -2,6 +2,7 @@
 #ifndef GATEWAY_FRONT_MCP_MCP_LINK_H
 #define GATEWAY_FRONT_MCP_MCP_LINK_H
 
+#include "codec/base/sha256.h"
 #include "codec/json/json_loose.h"
 #include "gateway/base/config.h"
 #include "gateway/front/mcp/mcp_token.h"
@@ -17,7 +18,10 @@ struct mcp_link {
 	struct slice authorization;
 	struct slice tenant,
 		client; /* the caller's names, for the log; client absent: its key has none */
-	bool sse;       /* HTTP+SSE of 2024-11-05: token.upstream_id is where messages are posted */
+	/* The key that the client has shown for a stream that may be silent for hours; only then. */
+	uint8_t key[SHA256_BYTES];
+	bool keyed;
+	bool sse; /* HTTP+SSE of 2024-11-05: token.upstream_id is where messages are posted */
 	struct mcp_who who; /* of the session; its key is none where there is none */
 };
 
@@ -30,6 +34,13 @@ static inline bool mcp_link_has_session(const struct mcp_link *link)
 static inline bool mcp_link_takes(const struct mcp_link *link)
 {
 	return link->token.mode != MCP_MODE_RELAY;
+}
+
+/* Whether the client may have declared that it samples, which its server was not told: then nothing passes that it could
+ * take for a sampling. */
+static inline bool mcp_link_hides(const struct mcp_link *link)
+{
+	return link->token.mode == MCP_MODE_FORCE || link->token.mode == MCP_MODE_REFUSE;
 }
 
 /* Whether they are answered. */

@@ -2,7 +2,18 @@
 
 #include "codec/base/must.h"
 
+enum {
+	ROOM_MAX = 96 << 20,
+	ROOM_KEPT = 64 << 10, /* bytes of it that are kept while nothing waits */
+};
+
 static const struct slice keepalive = SLICE_INIT(": keepalive\n\n");
+
+static void give_room(struct mcp_piece *piece)
+{
+	piece->bytes = (struct mcp_buffer){ .len = 0 };
+	arena_give(&piece->room);
+}
 
 static void leave(struct mcp_out *out)
 {
@@ -13,16 +24,16 @@ static void leave(struct mcp_out *out)
 
 static void swap(struct mcp_out *out)
 {
-	const struct mcp_buffer filled = out->filling;
+	const struct mcp_piece filled = out->filling;
 
 	out->filling = out->flying;
-	out->filling.len = 0;
+	out->filling.bytes.len = 0;
 	out->flying = filled;
 }
 
 static void finish(struct mcp_out *out)
 {
-	const struct iovec rest = { out->flying.at, out->flying.len };
+	const struct iovec rest = { out->flying.bytes.at, out->flying.bytes.len };
 
 	out->over = true;
 	leave(out);
@@ -36,7 +47,7 @@ static void finish(struct mcp_out *out)
 static void send_whole(struct mcp_out *out)
 {
 	swap(out);
-	out->whole = (struct iovec){ out->flying.at, out->flying.len };
+	out->whole = (struct iovec){ out->flying.bytes.at, out->flying.bytes.len };
 	out->over = true;
 	leave(out);
 	http_answer(out->exchange, out->status, out->fields, out->field_count, &out->whole,
@@ -48,14 +59,14 @@ static void send_on(struct mcp_out *out)
 {
 	if (out->busy || out->over || out->exchange == NULL)
 		return;
-	if (out->begun && out->filling.len == 0 && !out->ended)
+	if (out->begun && out->filling.bytes.len == 0 && !out->ended)
 		return;
 	if (!out->begun && out->ended && !out->broken) {
 		send_whole(out);
 		return;
 	}
 	swap(out);
-	const struct slice piece = mcp_buffer_slice(&out->flying);
+	const struct slice piece = mcp_buffer_slice(&out->flying.bytes);
 	if (out->begun && out->ended && (piece.len == 0 || !out->broken)) {
 		finish(out);
 		return;
@@ -85,21 +96,22 @@ static void on_silence(struct net_timer *timer)
 	net_timer_set(out->loop, timer, net_now(out->loop) + MCP_KEEPALIVE);
 	if (out->busy || !out->between)
 		return;
-	if (mcp_buffer_add(&out->filling, out->arena, keepalive))
+	if (mcp_buffer_add(&out->filling.bytes, &out->filling.room, keepalive))
 		send_on(out);
 }
 
-void mcp_out_init(struct mcp_out *out, struct net_loop *loop, struct arena *arena,
+void mcp_out_init(struct mcp_out *out, struct net_loop *loop, struct arena_pool *arenas,
 		  struct http_exchange *exchange, bool rests, void (*drained)(struct mcp_out *out))
 {
 	*out = (struct mcp_out){ .exchange = exchange,
 				 .loop = loop,
-				 .arena = arena,
 				 .rests = rests,
 				 .between = true,
 				 .soon.run = on_soon,
 				 .silence.fire = on_silence,
 				 .drained = drained };
+	arena_init(&out->filling.room, arenas, ROOM_MAX);
+	arena_init(&out->flying.room, arenas, ROOM_MAX);
 }
 
 void mcp_out_head(struct mcp_out *out, int status, const struct http_field *fields,
@@ -121,7 +133,7 @@ bool mcp_out_add(struct mcp_out *out, struct slice bytes)
 	if (out->exchange == NULL)
 		return true;
 	must(!out->ended);
-	if (!mcp_buffer_add(&out->filling, out->arena, bytes))
+	if (!mcp_buffer_add(&out->filling.bytes, &out->filling.room, bytes))
 		return false;
 	mcp_out_flush(out);
 	return true;
@@ -129,7 +141,7 @@ bool mcp_out_add(struct mcp_out *out, struct slice bytes)
 
 size_t mcp_out_waits(const struct mcp_out *out)
 {
-	return out->filling.len + (out->busy ? out->flying.len : 0);
+	return out->filling.bytes.len + (out->busy ? out->flying.bytes.len : 0);
 }
 
 void mcp_out_end(struct mcp_out *out, bool broken)
@@ -146,8 +158,11 @@ void mcp_out_ready(struct mcp_out *out)
 {
 	must(out->busy);
 	out->busy = false;
+	/* A stream may be open for hours behind an event of many megabytes. */
+	if (out->flying.bytes.room > ROOM_KEPT)
+		give_room(&out->flying);
 	send_on(out);
-	if (!out->ended && out->drained != NULL && out->filling.len == 0)
+	if (!out->ended && out->drained != NULL && out->filling.bytes.len == 0)
 		out->drained(out);
 }
 
@@ -157,6 +172,7 @@ void mcp_out_drop(struct mcp_out *out)
 		return; /* it never was */
 	leave(out);
 	out->exchange = NULL;
-	out->filling.len = 0;
 	out->busy = false; /* nothing waits for the client any more */
+	give_room(&out->filling);
+	give_room(&out->flying);
 }

@@ -15,12 +15,14 @@ enum {
 struct mcp_out {
 	struct http_exchange *exchange; /* NULL: the client is gone, and nothing is kept for it */
 	struct net_loop *loop;          /* NULL: it never was begun */
-	struct arena *arena;
 	int status;
 	const struct http_field *fields;
 	size_t field_count;
-	struct mcp_buffer filling,
-		flying; /* added since; given to HTTP, unchanged until it is ready */
+	/* Added since; given to HTTP, unchanged until it is ready. */
+	struct mcp_piece {
+		struct mcp_buffer bytes;
+		struct arena room; /* for them */
+	} filling, flying;
 	bool begun, busy, ended, broken;
 	bool rests;         /* the stream may be silent for hours (http_rest) */
 	bool between;       /* two events: a comment may stand here */
@@ -32,8 +34,8 @@ struct mcp_out {
 	void (*drained)(struct mcp_out *out);
 };
 
-/* Fields must live as long as the answer. Nothing leaves yet. `rests`: the stream may be silent for hours. */
-void mcp_out_init(struct mcp_out *out, struct net_loop *loop, struct arena *arena,
+/* What waits is held in memory of `arenas`. Fields must live as long as the answer. Nothing leaves yet. `rests`: the stream may be silent for hours. */
+void mcp_out_init(struct mcp_out *out, struct net_loop *loop, struct arena_pool *arenas,
 		  struct http_exchange *exchange, bool rests, void (*drained)(struct mcp_out *out));
 void mcp_out_head(struct mcp_out *out, int status, const struct http_field *fields,
 		  size_t field_count);

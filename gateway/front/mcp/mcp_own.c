@@ -4,6 +4,7 @@
  * place away. What is not sampling goes to the session's channel, from which the client's GET is served. */
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_removed.h"
 #include "gateway/telemetry/metrics.h"
 
 #define BACKOFF_FIRST SEC
@@ -26,6 +27,7 @@ struct mcp_own {
 	struct upstream_address pin;
 	struct iovec sent;
 	struct mcp_filter filter;
+	struct mcp_held share; /* what it holds of its tenant's */
 	struct net_timer again, overdue;
 	struct mcp_request *waiter;    /* that waits for it to open; NULL: none */
 	struct net_timer retire;       /* its server was removed: when to look again */
@@ -70,6 +72,8 @@ static void free_own(struct mcp_own *own)
 	*own->place = own->next;
 	if (own->next != NULL)
 		own->next->place = own->place;
+	mcp_hold_nothing(&own->mcp->shares, &own->share);
+	mcp_filter_free(&own->filter);
 	own->magic = 0;
 	arena_give(&own->requests);
 	arena_give(&own->arena);
@@ -177,10 +181,15 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 {
 	struct mcp_own *own = CONTAINER_OF(call, struct mcp_own, call);
 
-	if (mcp_filter_feed(&own->filter, bytes))
-		upstream_holds(call, own->filter.rest.len);
-	else
+	const bool fed = mcp_filter_feed(&own->filter, bytes);
+
+	if (fed && !mcp_hold_bytes(&own->mcp->shares, &own->share, &own->link.token.tenant,
+				   own->filter.rest.len))
+		mcp_filter_fail(&own->filter);
+	if (own->filter.failed)
 		upstream_enough(call, false);
+	else
+		upstream_holds(call, own->filter.rest.len);
 }
 
 static void try_later(struct mcp_own *own)
@@ -236,12 +245,12 @@ static void on_done(struct upstream_call *call)
 
 static bool start(struct mcp_own *own)
 {
-	const struct mcp_server *server = mcp_link_server(own->mcp, &own->link);
+	const struct mcp_server *server = mcp_link_way(own->mcp, &own->link);
 	const struct slice last_id = mcp_buffer_slice(&own->filter.last_id);
 	struct upstream_call *call = &own->call;
 	struct gather head;
 
-	if (server == NULL || !mcp_link_place(&own->link, server))
+	if (server == NULL)
 		return false;
 	arena_give(&own->requests);
 	gather_init(&head, &own->requests);
@@ -295,6 +304,7 @@ static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_lin
 		own->next->place = &own->next;
 	mcp->all_owns = own;
 	mcp_filter_init(&own->filter, &own_events, &own->arena, true);
+	own->filter.whole = mcp_link_hides(link);
 	own->caller.tenant = arena_copy(&own->arena, caller->tenant);
 	if (!slice_absent(caller->server))
 		own->caller.server = arena_copy(&own->arena, caller->server);
@@ -336,15 +346,24 @@ bool mcp_own_slab(struct slab *slab)
 	return slab_init(slab, sizeof(struct mcp_own), MCP_OWN_MAX);
 }
 
-/* The session's server was removed: calls that are open end first. */
+static bool is_configured(struct mcp_own *own)
+{
+	const struct mcp_server *server = mcp_link_server(own->mcp, &own->link);
+
+	return server != NULL && mcp_link_place(&own->link, server);
+}
+
+/* The session's server was removed: calls that are open, and samplings, end first. */
 static void retire(struct mcp_own *own)
 {
 	struct mcp_host *mcp = own->mcp;
 	struct net_loop *loop = mcp->front->loop;
 
-	if (mcp_link_server(mcp, &own->link) != NULL)
+	if (is_configured(own))
 		return;
-	if (cancel_count(mcp->cancels, mcp_call_key(&own->link.who.key, SLICE(""))) != 0) {
+	if (cancel_count(mcp->cancels, mcp_call_key(&own->link.who.key, SLICE(""))) != 0 ||
+	    cancel_count(mcp->cancels, own->link.who.key) != 0) {
+		(void)mcp_link_way(mcp, &own->link); /* it is in use */
 		net_timer_set(loop, &own->retire, net_now(loop) + RETIRE_EVERY);
 		return;
 	}
@@ -361,7 +380,10 @@ void mcp_owns_use_config(struct mcp_host *mcp)
 {
 	for (struct mcp_own *own = mcp->all_owns, *next; own != NULL; own = next) {
 		next = own->next;
-		retire(own);
+		if (mcp_is_revoked(mcp, &own->link, &own->caller))
+			free_own(own);
+		else
+			retire(own);
 	}
 }
 

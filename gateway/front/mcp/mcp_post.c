@@ -1,6 +1,7 @@
 /* mcp_post.c - the gateway's own messages to a server: answers to its requests (mcp-proxy.md 6.1). */
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_removed.h"
 
 enum { TRIES_MAX = 6 };
 #define TRY_AGAIN (100 * MSEC) /* doubled each time: some six seconds in all */
@@ -79,11 +80,11 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 
 static bool start(struct mcp_sent *sent)
 {
-	const struct mcp_server *server = mcp_link_server(sent->mcp, &sent->link);
+	const struct mcp_server *server = mcp_link_way(sent->mcp, &sent->link);
 	struct upstream_call *call = &sent->call;
 	struct gather head;
 
-	if (server == NULL || !mcp_link_place(&sent->link, server))
+	if (server == NULL)
 		return false;
 	gather_init(&head, &sent->arena);
 	if (!mcp_head_write(&head, server, &sent->link, NULL, false, MCP_VERB_POST,

@@ -1,9 +1,13 @@
 #include "gateway/front/mcp/mcp_round.h"
 
+#include "gateway/front/mcp/mcp_removed.h"
+
 #include "codec/base/must.h"
 #include "codec/base/sha256.h"
 
 #include <stdio.h>
+
+static const char too_long[] = "the MCP server's rounds of input take too long";
 
 /* ---- the legs ---- */
 
@@ -50,8 +54,8 @@ static void call_again(struct mcp_request *request, struct slice answers)
 		mcp_round_fail_leg(request, ERR_BUSY, NULL);
 		return;
 	}
-	request->server = mcp_link_server(request->mcp, &request->link);
-	if (request->server == NULL || !mcp_link_place(&request->link, request->server)) {
+	request->server = mcp_link_way(request->mcp, &request->link);
+	if (request->server == NULL) {
 		mcp_round_fail_leg(request, ERR_SERVER_UNKNOWN, NULL);
 	} else if (!mcp_forward(request, body)) {
 		const enum err err = request->refused;
@@ -247,20 +251,22 @@ static void begin_round(struct mcp_request *request)
 	}
 	const enum err err = judge(round, entries.samplings, now);
 	if (err != ERR_OK) {
-		mcp_round_fail(request, err,
-			       err == ERR_DEADLINE
-				       ? "the MCP server's rounds of input take too long"
-				       : NULL);
+		mcp_round_fail(request, err, err == ERR_DEADLINE ? too_long : NULL);
 		return;
 	}
 	if (round->number++ == 0) {
-		round->until = now + MCP_ROUNDS_TIME;
+		round->until = request->until = now + MCP_ROUNDS_TIME;
 		mcp_round_wait(request);
 	}
 	ask_entries(request);
 }
 
 /* ---- the end of a leg ---- */
+
+static const char *detail_of(const struct upstream_call *call)
+{
+	return call->err == ERR_DEADLINE ? too_long : call->detail;
+}
 
 static void stream_done(struct mcp_request *request)
 {
@@ -275,7 +281,7 @@ static void stream_done(struct mcp_request *request)
 			request->detail = call->detail;
 		mcp_out_end(&request->out, !good);
 	} else if (call->err != ERR_OK) {
-		mcp_round_fail(request, mcp_call_error(call), call->detail);
+		mcp_round_fail(request, mcp_call_error(call), detail_of(call));
 	} else {
 		mcp_round_fail(request, good ? ERR_SERVER_ANSWER : ERR_BUSY,
 			       good ? "the MCP server's stream has ended without a response"
@@ -287,16 +293,16 @@ static void stream_done(struct mcp_request *request)
 static void pass_whole(struct mcp_request *request, const struct mcp_message *message)
 {
 	const struct slice body = request->call.answer.body;
-	const struct mcp_round *round = request->round;
+	const bool answers = message->kind == MCP_RESPONSE &&
+			     json_loose_same_id(message->id, mcp_round_leg_id(request));
 	struct mcp_shown shown = { .id = slice_of(NULL, 0) };
 
-	if (mcp_round_begun(request) && message->kind != MCP_RESPONSE) {
+	if (mcp_round_begun(request) && !answers) {
 		mcp_round_fail(request, ERR_SERVER_ANSWER,
-			       "the MCP server's answer to a round is no response");
+			       "the MCP server's answer to a round is no response to it");
 		return;
 	}
-	if (!slice_absent(round->id) && message->kind == MCP_RESPONSE &&
-	    json_loose_same_id(message->id, round->id))
+	if (!slice_absent(request->round->id) && answers)
 		shown.id = request->posted.first.id;
 	mcp_round_answer(request, body.len == 0
 					  ? SLICE("")
@@ -309,7 +315,7 @@ static void whole_done(struct mcp_request *request)
 	const struct upstream_call *call = &request->call;
 	struct mcp_message message = { .kind = MCP_ODD };
 	struct mcp_answer_head head;
-	const char *detail = call->detail;
+	const char *detail = detail_of(call);
 	struct slice value;
 	enum err err = mcp_call_error(call);
 
@@ -390,7 +396,7 @@ static bool begin(struct mcp_request *request, const struct mcp_round_rule *rule
 		return false;
 	round->request = request;
 	round->rule = *rule;
-	request->tool = mcp_tool_of(request);
+	request->tool = mcp_tool_of(&request->posted.first);
 	arena_init(&round->sent, request->host->arenas, MCP_ROUND_ARENA);
 	arena_init(&round->heard, request->host->arenas, MCP_ROUND_ARENA);
 	token->revision = slice_str(revision_name(REVISION_2026_07_28));

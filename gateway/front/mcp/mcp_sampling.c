@@ -16,6 +16,7 @@ static void leave_stream(struct mcp_sampling *sampling)
 	*sampling->place = sampling->next;
 	if (sampling->next != NULL)
 		sampling->next->place = sampling->place;
+	sampling->stream->heard = net_now(sampling->mcp->front->loop);
 	sampling->place = NULL;
 	sampling->stream = NULL;
 }

@@ -48,6 +48,7 @@ void mcp_sse_refresh(struct mcp_request *request)
 	token->mode = (enum mcp_mode)(note >> NOTE_MODE & 0xff);
 	token->revision = slice_str(revision_name((enum revision)(note >> NOTE_REVISION & 0xff)));
 	request->filter.takes = mcp_link_takes(&request->link);
+	request->filter.whole = mcp_link_hides(&request->link);
 }
 
 /* ---- the stream ---- */
