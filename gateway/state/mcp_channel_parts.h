@@ -9,6 +9,7 @@
 #include "gateway/state/mcp_channel.h"
 #include "gateway/state/mcp_counts.h"
 #include "gateway/state/mcp_hub.h"
+#include "gateway/state/mcp_strict.h"
 
 #include <stdatomic.h>
 
@@ -56,10 +57,22 @@ struct mcp_session {
 
 _Static_assert(sizeof(struct mcp_session) <= 256, "an idle session stays small");
 
-enum { MCP_SHARD_BUCKETS = 256, MCP_SHARD_SESSIONS = MCP_SESSIONS_MAX / KEY_SHARDS };
+/* A server that refuses what is declared to it; `first` MCP_STRICT_NOT: none. */
+struct mcp_strict {
+	struct state_key server, tenant; /* tenant: that found it first */
+	nsec_t until;
+	enum mcp_strictness first, all; /* all: what goes for other tenants */
+};
+
+enum {
+	MCP_SHARD_BUCKETS = 256,
+	MCP_SHARD_SESSIONS = MCP_SESSIONS_MAX / KEY_SHARDS,
+	MCP_SHARD_STRICTS = 16
+};
 
 struct mcp_shard {
 	struct key_shard keys;
+	struct mcp_strict stricts[MCP_SHARD_STRICTS];
 	struct slab records; /* made with the first one */
 	struct list use;
 };

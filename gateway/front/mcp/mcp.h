@@ -151,6 +151,7 @@ struct mcp_request {
 	enum mcp_hello hello;
 	struct mcp_place place;
 	bool again;              /* the server has refused what was put in */
+	bool refused_more;       /* likewise, before this try */
 	struct slice session_id; /* of the server's, until its result is there */
 	struct mcp_buffer held;  /* of the server's event stream */
 	/* 2026-07-28 */

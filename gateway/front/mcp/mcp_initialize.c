@@ -4,6 +4,7 @@
 #include "codec/mcp/mcp_edit.h"
 #include "gateway/base/header_text.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/state/mcp_strict.h"
 #include "gateway/telemetry/metrics.h"
 
 /* ---- what is declared ---- */
@@ -60,6 +61,58 @@ static void decide(struct mcp_request *request)
 		return;
 	token->tools = plan->capabilities.tools && revision >= REVISION_2025_11_25;
 	request->hello = token->tools ? MCP_HELLO_TOOLS : MCP_HELLO_PLAIN;
+}
+
+/* What the server has refused lately is not declared (mcp_strict.h). */
+static struct state_key strict_server(const struct mcp_request *request)
+{
+	struct state_key key;
+
+	_Static_assert(sizeof(key) == sizeof(request->link.token.endpoint), "one key");
+	(void)memcpy(key.at, request->link.token.endpoint.at, sizeof(key.at));
+	return key;
+}
+
+static struct state_key tenant_of(const struct mcp_request *request)
+{
+	struct state_key key;
+
+	(void)memcpy(key.at, request->link.token.tenant.at, sizeof(key.at));
+	return key;
+}
+
+static void declare_less(struct mcp_request *request)
+{
+	struct mcp_token *token = &request->link.token;
+
+	request->hello = request->hello == MCP_HELLO_TOOLS ? MCP_HELLO_PLAIN : MCP_HELLO_OWN;
+	token->tools = false;
+	if (request->hello == MCP_HELLO_OWN)
+		token->mode = token->mode == MCP_MODE_FORCE ? MCP_MODE_REFUSE : MCP_MODE_RELAY;
+}
+
+static void declare_what_it_takes(struct mcp_request *request)
+{
+	const struct state_key server = strict_server(request), tenant = tenant_of(request);
+	const enum mcp_strictness known = mcp_strict_find(request->mcp->channels, &server, &tenant,
+							  net_now(request->host->loop));
+
+	if (request->hello == MCP_HELLO_TOOLS && known >= MCP_STRICT_TOOLS)
+		declare_less(request);
+	if (request->hello == MCP_HELLO_PLAIN && known >= MCP_STRICT_SAMPLING)
+		declare_less(request);
+}
+
+/* The server takes what is declared now, after it has refused more. */
+static void note_strict(const struct mcp_request *request)
+{
+	const struct state_key server = strict_server(request), tenant = tenant_of(request);
+
+	if (request->refused_more)
+		mcp_strict_note(request->mcp->channels, &server, &tenant,
+				request->hello == MCP_HELLO_PLAIN ? MCP_STRICT_TOOLS
+								  : MCP_STRICT_SAMPLING,
+				net_now(request->host->loop));
 }
 
 /* ---- sending it ---- */
@@ -121,6 +174,7 @@ bool mcp_initialize(struct mcp_request *request)
 	if (request->mcp->leaving)
 		return mcp_refuse_err(request, ERR_DRAINING);
 	decide(request);
+	declare_what_it_takes(request);
 	if (!mcp_take_place(request))
 		return false;
 	const struct slice body = edited(request);
@@ -170,12 +224,8 @@ static bool may_try_again(const struct mcp_request *request)
 /* initialize has no effect at the server, so it may be sent once more, with less. */
 static void try_again(struct mcp_request *request)
 {
-	request->hello = request->hello == MCP_HELLO_TOOLS ? MCP_HELLO_PLAIN : MCP_HELLO_OWN;
-	request->link.token.tools = false;
-	if (request->hello == MCP_HELLO_OWN)
-		request->link.token.mode = request->link.token.mode == MCP_MODE_FORCE
-						   ? MCP_MODE_REFUSE
-						   : MCP_MODE_RELAY;
+	declare_less(request);
+	request->refused_more = true;
 	upstream_finish(&request->call);
 	request->held.len = 0;
 	request->server = mcp_link_server(request->mcp, &request->link);
@@ -196,6 +246,7 @@ static bool begin_session(struct mcp_request *request, const struct mcp_message 
 	struct mcp_link *link = &request->link;
 	struct mcp_token *token = &link->token;
 
+	note_strict(request);
 	if (slice_absent(upstream_id) || upstream_id.len == 0) {
 		return true; /* the server has no sessions: each message is looked at for itself */
 	}
