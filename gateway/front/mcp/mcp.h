@@ -32,7 +32,8 @@ enum {
 };
 #define MCP_OWN_PATIENCE \
 	SEC /* of a client whose session is about to have a stream of the gateway's own */
-#define MCP_SAMPLING_DEADLINE (55 * SEC) /* without a progress token: SDKs give up after 60 s */
+/* Without a progress token: the server has its answer within 55 s, its way included, and SDKs give up after 60 s. */
+#define MCP_SAMPLING_DEADLINE (55 * SEC - 500 * MSEC)
 
 struct mcp_request;
 struct mcp_round;
