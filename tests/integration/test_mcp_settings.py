@@ -7,13 +7,14 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
 import mcp_echo  # noqa: E402
+import mcp_rig  # noqa: E402
 
 OTHER_KEY = "sk-slu-other-key-of-the-tests"
 
 
-class Settings(harness.Case):
+class Settings(mcp_rig.Case):
     def settings(self, servers, **changes):
-        settings = harness.config(self.sim(), mcp_servers=servers, **{"workers": 4, **changes})
+        settings = harness.config(self.sim(), mcp_servers=servers, **{"workers": 4, "drain": "10ms", **changes})
         settings["plans"]["standard"]["mcp_servers"] = {"allow": ["*"]}
         return settings
 

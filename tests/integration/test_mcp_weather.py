@@ -231,7 +231,7 @@ class Streams(Weather):
             reply.close()
             stream.exchange.close()
             sender[1].join()
-        self.assertLess(harness.memory_kb(self.gate.server_pid(), "VmRSS"), 400 << 10)
+        self.assertLess(self.memory_kb(), 400 << 10)
 
     def test_a_sampling_that_is_too_large_has_an_answer(self):
         server, client, reply, stream = self.open()
@@ -383,7 +383,7 @@ class OwnStreams(Weather):
             own.send(event(note("x" * 100000)))
         own.send(event(sampling(0)))
         server.answer()
-        self.assertLess(harness.memory_kb(self.gate.server_pid(), "VmRSS"), 200 << 10)
+        self.assertLess(self.memory_kb(), 200 << 10)
         get = client.get()
         own.send(event(note("last")))
         while get.message() != note("last"):

@@ -1,5 +1,7 @@
 """An MCP client by hand: one connection per request, raw bytes both ways. Standard library only.
 
+Where its address is one of several gateways (mcp_gates.py), each request goes to the next of them.
+
     client = Client(url, key=harness.KEY)
     client.hello()                                  # initialize, notifications/initialized
     reply = client.post({"jsonrpc": "2.0", ...})    # sent; nothing is read yet
@@ -7,6 +9,8 @@
     reply.end()                                     # and that was all
 """
 
+import copy
+import itertools
 import json
 import re
 import socket
@@ -18,13 +22,16 @@ from mcp_server import bytes_of
 BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 BOTH = "application/json, text/event-stream"
 
+# By the address of each of several gateways, where the next request to any of them goes: an iterator that they share.
+turns = {}
+
 
 class Reply:
     """The answer to one request, read as far as the test asks."""
 
     def __init__(self, sock, keeper=None):
         self.sock, self.keeper = sock, keeper
-        self.held, self.data = b"", b""
+        self.held, self.data = b"", bytearray()  # the second grows to many MiB
         self._head = None
         self.over = self.was_cut = False
 
@@ -78,7 +85,7 @@ class Reply:
         if self.keeper is None or cut:
             self.sock.close()
         else:
-            self.keeper.kept, self.keeper.kept_bytes = self.sock, self.held
+            self.keeper.kept[self.sock.getpeername()] = self.sock
 
     def _chunk(self):
         """Moves what is there of the next chunk; False: it is not whole."""
@@ -98,7 +105,8 @@ class Reply:
         if not self.held:
             return False
         size = len(self.held) if self._left is None else min(self._left, len(self.held))
-        self.data, self.held = self.data + self.held[:size], self.held[size:]
+        self.data += self.held[:size]
+        self.held = self.held[size:]
         if self._left is not None:
             self._left -= size
             if self._left == 0:
@@ -114,6 +122,11 @@ class Reply:
             if not self._receive():
                 self._finish(cut=self.chunked or self._left is not None)
         return False
+
+    def _take(self, size):
+        got = bytes(self.data[:size])
+        del self.data[:size]
+        return got
 
     # ---- what a test asks for
 
@@ -137,7 +150,7 @@ class Reply:
             pass
         if self.was_cut:
             raise harness.Failure(f"the answer was cut behind {self.data[-500:]!r}")
-        return self.data
+        return bytes(self.data)
 
     def json(self):
         try:
@@ -149,7 +162,7 @@ class Reply:
         """Exactly these bytes come next."""
         while len(self.data) < len(data) and self._more():
             pass
-        got, self.data = self.data[:len(data)], self.data[len(data):]
+        got = self._take(len(data))
         if got != data:
             raise harness.Failure(f"wanted {data[:2000]!r}\n   got {got[:2000]!r}")
         return self
@@ -159,8 +172,7 @@ class Reply:
         while (found := BLANK_LINE.search(self.data)) is None:
             if not self._more():
                 raise harness.Failure(f"the stream has ended behind {self.data!r}")
-        got, self.data = self.data[:found.end()], self.data[found.end():]
-        return got
+        return self._take(found.end())
 
     def shown(self):
         """Bytes of the next event that has data; comments, retry: and priming events before it are left out."""
@@ -201,10 +213,18 @@ class Client:
     def __init__(self, url, key=harness.KEY, keep=False, revision="2025-11-25"):
         parts = urllib.parse.urlsplit(url)
         self.address, self.target = (parts.hostname, parts.port), parts.path + ("?" + parts.query if parts.query else "")
+        self.turns = turns.get(self.address) or itertools.repeat(self.address)
         self.key, self.keep, self.asked = key, keep, revision
         self.session = self.revision = None
-        self.kept, self.kept_bytes = None, b""
+        self.kept = {}  # by address
         self.open = []
+
+    def at(self, url):
+        """The same client, whose requests go to the gateway of that URL alone."""
+        parts = urllib.parse.urlsplit(url)
+        one = copy.copy(self)
+        one.turns = itertools.repeat((parts.hostname, parts.port))
+        return one
 
     def fields(self, method, headers):
         """Of a request; a header of the test's that is None is left out."""
@@ -223,15 +243,15 @@ class Client:
         return {name: value for name, value in fields.items() if value is not None}
 
     def _connect(self):
-        if self.kept is not None:
-            sock, self.kept = self.kept, None
-            return sock
+        if self.address in self.kept:
+            return self.kept.pop(self.address)
         sock = socket.create_connection(self.address, harness.PATIENCE_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.open.append(sock)
         return sock
 
     def send(self, method, body=b"", headers=None):
+        self.address = next(self.turns)
         fields = self.fields(method, headers)
         if method == "POST" or body:
             fields["Content-Length"] = len(body)
