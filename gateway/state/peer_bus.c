@@ -9,7 +9,12 @@
 /* The number is that of the messages: a kind, whether all are told, who tells it, the body. */
 #define CHANNEL "sluice:1:bus"
 
-enum { HEAD_BYTES = 2 + PEER_ADDRESS_BYTES, CHANNEL_ROOM = 48 };
+enum {
+	HEAD_BYTES = 2 + PEER_ADDRESS_BYTES,
+	CHANNEL_ROOM = 48,
+	/* Where so many bytes wait to be written, Redis does not keep up, and what others ask of it must not wait behind more. */
+	WAITING_MAX = 4 << 20,
+};
 
 struct hearer {
 	void (*heard)(void *owner, const struct peer_address *from, struct slice body);
@@ -57,13 +62,15 @@ static bool publish(struct peer_bus *bus, struct slice channel, enum peer_kind k
 	redis_put_count(to, 3);
 	redis_put(to, SLICE("PUBLISH"));
 	redis_put(to, channel);
-	char *at = redis_put_room(to, len);
+	char *at = to->len > WAITING_MAX ? NULL : redis_put_room(to, len);
 	if (at != NULL) {
 		at = mempcpy(at, head, sizeof(head));
 		at = mempcpy(at, &bus->own, sizeof(bus->own));
 		for (size_t i = 0; i < count; i++)
 			if (parts[i].len != 0)
 				at = mempcpy(at, parts[i].at, parts[i].len);
+	} else {
+		to->failed = true; /* it is not sent */
 	}
 	/* A user may have no right to it. */
 	return redis_link_send(bus->link, &(struct redis_command){ .aside = true });

@@ -37,8 +37,8 @@ void peer_bus_hear(struct peer_bus *bus, enum peer_kind kind,
 		   void (*heard)(void *owner, const struct peer_address *from, struct slice body),
 		   void *owner);
 
-/* Tells one worker, which may be of this gateway; the body is the parts, one behind the other. False: Redis is away, or it
- * is too long. True says that it was sent, not that anybody hears it. */
+/* Tells one worker, which may be of this gateway; the body is the parts, one behind the other. False: Redis is away, or does
+ * not keep up, or it is too long. True says that it was sent, not that anybody hears it. */
 MUST_USE bool peer_bus_tell(struct peer_bus *bus, const struct peer_address *to,
 			    enum peer_kind kind, const struct slice *parts, size_t count);
 /* Tells worker 0 of every other gateway. Nobody waits. */

@@ -73,6 +73,27 @@ static void a_message_has_a_bound_and_needs_redis(void **state)
 	assert_int_equal(at_b.count, 1);
 }
 
+static void while_redis_does_not_keep_up_no_more_is_told(void **state)
+{
+	static char text[64 << 10];
+	const struct peer_address to = peer_bus_own(b->workers[1].bus);
+	const struct slice part = { text, sizeof(text) };
+	uint32_t told = 0;
+
+	(void)state;
+	at_b = (struct heard){ 0 };
+	peer_bus_hear(b->workers[1].bus, PEER_MCP_END, note_heard, &at_b);
+	while (peer_bus_tell(a->workers[0].bus, &to, PEER_MCP_END, &part, 1))
+		assert_true(++told < 128);
+	assert_in_range(told, 32, 127);
+	assert_true(redis_link_ready(a->workers[0].client.link));
+	(void)settle();
+	assert_int_equal(at_b.count, told);
+	assert_true(peer_bus_tell(a->workers[0].bus, &to, PEER_MCP_END, &part, 1));
+	(void)settle();
+	assert_int_equal(at_b.count, told + 1);
+}
+
 static void what_is_no_message_is_passed_over(void **state)
 {
 	(void)state;
@@ -110,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_message_comes_to_the_worker_that_it_is_for_or_to_the_first_of_all_others),
 		TEST(a_message_has_a_bound_and_needs_redis),
+		TEST(while_redis_does_not_keep_up_no_more_is_told),
 		TEST(what_is_no_message_is_passed_over),
 		TEST(who_may_have_missed_something_is_told),
 	};
