@@ -449,6 +449,64 @@ static void every_key_expires_and_none_holds_a_word_of_a_callers(void **state)
 	freeReplyObject(keys);
 }
 
+/* The words of the command in the documentation, from +del on. */
+static void read_rights(char *rights, size_t size)
+{
+	FILE *file = fopen("deploy/docs/limits.md", "r");
+	static char text[1 << 17];
+
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	(void)fclose(file);
+	const char *from = strstr(text, " +del ");
+	assert_non_null(from);
+	const char *to = strstr(from, "```");
+	assert_true(to != NULL && (size_t)(to - from) < size);
+	for (; from < to; from++)
+		*rights++ = *from == '\\' || *from == '\n' ? ' ' : *from;
+	*rights = '\0';
+}
+
+static void a_user_may_do_what_the_documentation_says(void **state)
+{
+	char line[2048] = "ACL SETUSER sluice on >pw ~sluice:* &sluice:*";
+	struct mcp_ask ask;
+
+	(void)state;
+	read_rights(line + strlen(line), sizeof(line) - strlen(line));
+	for (char *end = line + strlen(line); end[-1] == ' ';)
+		*--end = '\0';
+	command(line, NULL);
+	command("AUTH sluice pw", NULL);
+	/* one_answer fails with the first command that is refused */
+	assert_int_equal(places(&a->workers[0], &session, 1, 1, &ask), MCP_SHARED_ROOM);
+	mcp_shared_begun(a->workers[0].shared, &ask, &session);
+	assert_int_equal(takes(&a->workers[0]), MCP_SHARED_MINE);
+	mcp_shared_call(a->workers[0].shared, &session, true);
+	mcp_shared_saw(a->workers[0].shared, &session, SLICE("1"));
+	mcp_shared_note(a->workers[0].shared, &session, 1);
+	mcp_shared_used(a->workers[0].shared, &session);
+	assert_int_equal(claims(&a->workers[0], "1", SLICE("kept")), MCP_SHARED_CLAIMED);
+	assert_int_equal(claims(&a->workers[0], "2", SLICE("kept")), MCP_SHARED_CLAIMED);
+	mcp_shared_settled(a->workers[0].shared, &session, SLICE("2"));
+	(void)settle();
+	dies(a);
+	key_expires(a);
+	pass(2 * SEC);
+	assert_int_equal(b->orphans + c->orphans, 1);
+	assert_int_equal(takes(&b->workers[0]), MCP_SHARED_MINE);
+	mcp_shared_call(b->workers[0].shared, &session, true);
+	mcp_shared_call(b->workers[0].shared, &session, false);
+	mcp_shared_freed(b->workers[0].shared, &session);
+	mcp_shared_refused(b->workers[0].shared, &session);
+	assert_int_equal(places(&b->workers[0], &session, 1, 1, &ask), MCP_SHARED_TENANT_FULL);
+	assert_int_equal(places(&b->workers[0], &session, 3, 3, &ask), MCP_SHARED_ROOM);
+	mcp_shared_unplaced(b->workers[0].shared, &ask);
+	mcp_shared_ended(b->workers[0].shared, &session);
+	(void)settle();
+	command("AUTH default x", NULL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -475,6 +533,7 @@ int main(void)
 		TEST(a_gateway_that_begins_is_known_to_all_at_once),
 		TEST(each_question_is_one_script_and_its_look_another),
 		TEST(every_key_expires_and_none_holds_a_word_of_a_callers),
+		TEST(a_user_may_do_what_the_documentation_says),
 	};
 	return cmocka_run_group_tests_name("mcp_shared", tests, start_server, stop_server);
 }
