@@ -36,17 +36,17 @@ enum mcp_channel_state {
 	MCP_CHANNEL_CLOSED,
 	/* Whoever is told one of these is not in any more: */
 	MCP_CHANNEL_REFUSED, /* the upstream answered 405: so does the gateway, for the rest of the session */
-	MCP_CHANNEL_ENDED,    /* the session is over */
-	MCP_CHANNEL_IDLE,     /* of a home: nobody has used the session for MCP_SESSION_IDLE */
-	MCP_CHANNEL_REPLACED, /* of a client: a newer GET gets the events */
+	MCP_CHANNEL_ENDED, /* the session is over */
+	MCP_CHANNEL_IDLE,  /* of a home: nobody has used the session for MCP_SESSION_IDLE */
+	MCP_CHANNEL_REPLACED, /* of a client: a newer GET gets the events; of a home: another gateway is the home */
 	MCP_CHANNEL_GAP, /* of a client: it does not take its events, and a request had to go */
 };
 
 /* Lives in what holds the own GET; all zero before it is used. */
 struct mcp_home {
 	struct mcp_who who; /* set by the caller, as is: */
-	/* On the home's own worker: the session has ended or is idle (home->state), and the home is not in any more. It
-	 * ends the upstream GET. */
+	/* On the home's own worker: the session has ended or is idle (home->state), and the home is not in any more. Or
+	 * another gateway is the home (mcp_shared.h), and mcp_home_close follows. It ends the upstream GET. */
 	void (*told)(struct mcp_home *home);
 	enum mcp_channel_state state; /* changes on the home's own worker only */
 	/* private */

@@ -62,27 +62,34 @@ static void tell(struct mcp_member *member)
 	inbox_put(member->inbox, &member->item);
 }
 
-uint32_t mcp_member_take(struct mcp_member *member, bool *died,
-			 struct state_key freed[MCP_FREED_MAX])
+void mcp_member_take(struct mcp_member *member, struct mcp_news *news)
 {
 	lock(member->hub);
-	const uint32_t count = member->freed_count;
-	*died = member->died;
-	(void)memcpy(freed, member->freed, count * sizeof(*freed));
-	member->died = false;
-	member->freed_count = 0;
+	*news = member->news;
+	member->news.died = member->news.doubted = false;
+	member->news.freed_count = 0;
 	unlock(member->hub);
-	return count;
 }
 
 void mcp_hub_free_home(struct mcp_hub *hub, const struct state_key *key)
 {
 	lock(hub);
 	for (struct mcp_member *member = hub->members; member != NULL; member = member->next) {
-		if (member->freed_count < MCP_FREED_MAX)
-			member->freed[member->freed_count++] = *key;
+		struct mcp_news *news = &member->news;
+		if (news->freed_count < MCP_FREED_MAX)
+			news->freed[news->freed_count++] = *key;
 		else
-			member->died = true; /* it looks at all of its sessions then */
+			news->died = true; /* it looks at all of its sessions then */
+		tell(member);
+	}
+	unlock(hub);
+}
+
+void mcp_hub_doubt(struct mcp_hub *hub)
+{
+	lock(hub);
+	for (struct mcp_member *member = hub->members; member != NULL; member = member->next) {
+		member->news.doubted = true;
 		tell(member);
 	}
 	unlock(hub);
@@ -120,7 +127,7 @@ static void bury(struct mcp_hub *hub, const struct mcp_peers *names)
 	}
 	for (struct mcp_member *member = hub->members; died && member != NULL;
 	     member = member->next) {
-		member->died = true;
+		member->news.died = true;
 		tell(member);
 	}
 }

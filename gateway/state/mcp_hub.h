@@ -14,6 +14,14 @@ enum {
 	MCP_FREED_MAX = 256,  /* keys that a worker has not taken yet */
 };
 
+/* What a worker has not taken yet. */
+struct mcp_news {
+	bool died;    /* a gateway has, or more keys were freed than can be told */
+	bool doubted; /* others may have taken this gateway for dead */
+	uint32_t freed_count;
+	struct state_key freed[MCP_FREED_MAX];
+};
+
 /* A worker. */
 struct mcp_member {
 	uint32_t worker;
@@ -24,9 +32,7 @@ struct mcp_member {
 	struct mcp_hub *hub;
 	struct mcp_member *next;
 	struct inbox_item item;
-	bool died;
-	uint32_t freed_count;
-	struct state_key freed[MCP_FREED_MAX];
+	struct mcp_news news;
 };
 
 struct mcp_peers {
@@ -56,9 +62,10 @@ bool mcp_hub_lives(struct mcp_hub *hub, const uint8_t name[ALIVE_NAME_BYTES]);
 /* The home of that session is free: all members are told. */
 void mcp_hub_free_home(struct mcp_hub *hub, const struct state_key *key);
 
-/* The news of a member, by its own worker: whether a gateway has died (or more keys were freed than can be told), and how
- * many keys were freed. */
-uint32_t mcp_member_take(struct mcp_member *member, bool *died,
-			 struct state_key freed[MCP_FREED_MAX]);
+/* Others may have taken this gateway for dead: all members are told. */
+void mcp_hub_doubt(struct mcp_hub *hub);
+
+/* The news of a member, by its own worker. */
+void mcp_member_take(struct mcp_member *member, struct mcp_news *news);
 
 #endif

@@ -13,82 +13,20 @@ REDIS_SCRIPT_DECLARE(mcp_look);
 
 static const struct peer_address nowhere;
 
-/* ---- what gateways tell each other ---- */
-
-/* What a message begins with; but for HELLO a session follows (struct mcp_who), then what is said of it. Only append. */
-enum said {
-	SAID_HELLO,   /* a gateway lives that may be new */
-	SAID_CLAIMED, /* digest of a request's id, as in Redis */
-	SAID_NOTE,    /* 4 bytes, the lowest first */
-	SAID_ENDED,
-	SAID_FREED,
-};
-
-_Static_assert(sizeof(struct mcp_who) == 3 * STATE_KEY_BYTES, "it is sent as it is");
-
-static void say_all(struct mcp_shared *shared, enum said what, const struct mcp_who *who,
-		    struct slice value)
-{
-	const char head = (char)what;
-	const struct slice parts[] = { { &head, 1 },
-				       { (const char *)who, who == NULL ? 0 : sizeof(*who) },
-				       value };
-
-	peer_bus_tell_all(shared->bus, PEER_MCP_SHARED, parts, COUNT_OF(parts));
-}
-
-static void hear_of_session(struct mcp_shared *shared, enum said what, const struct mcp_who *who,
-			    struct slice value)
-{
-	const nsec_t now = mcp_shared_now(shared);
-	uint64_t id;
-	uint32_t note;
-
-	if (what == SAID_CLAIMED && value.len == sizeof(id)) {
-		(void)memcpy(&id, value.at, sizeof(id));
-		mcp_session_hear_claim(shared->channels, who, id, now);
-	} else if (what == SAID_NOTE && value.len == sizeof(note)) {
-		(void)memcpy(&note, value.at, sizeof(note));
-		mcp_session_hear_note(shared->channels, who, le32toh(note), now);
-	} else if (what == SAID_ENDED) {
-		(void)mcp_session_end(shared->channels, who, now);
-	} else if (what == SAID_FREED) {
-		mcp_session_hear_home(shared->channels, who, &nowhere, now);
-		mcp_hub_free_home(&shared->channels->hub, &who->key);
-	}
-}
-
-void mcp_shared_seen(struct mcp_shared *shared, const struct peer_address *peer)
-{
-	mcp_hub_see(&shared->channels->hub,
-		    slice_of((const char *)peer->gateway, sizeof(peer->gateway)), false);
-}
-
-/* On worker 0. */
-static void on_heard(void *owner, const struct peer_address *from, struct slice body)
-{
-	struct mcp_shared *shared = owner;
-	struct mcp_who who;
-
-	mcp_shared_seen(shared, from);
-	if (body.len < 1 + sizeof(who))
-		return;
-	(void)memcpy(&who, body.at + 1, sizeof(who));
-	hear_of_session(shared, (enum said)body.at[0], &who,
-			slice_of(body.at + 1 + sizeof(who), body.len - 1 - sizeof(who)));
-}
+/* ---- what other workers have heard ---- */
 
 static void on_news(struct mcp_member *member)
 {
 	struct mcp_shared *shared = CONTAINER_OF(member, struct mcp_shared, member);
-	struct state_key freed[MCP_FREED_MAX];
-	bool died;
-	const uint32_t count = mcp_member_take(member, &died, freed);
+	struct mcp_news news;
 
-	if (died)
+	mcp_member_take(member, &news);
+	if (news.doubted)
+		mcp_shared_announce(shared);
+	if (news.died)
 		shared->events->died(shared->owner);
-	for (uint32_t i = 0; i < count; i++)
-		shared->events->freed(shared->owner, &freed[i]);
+	for (uint32_t i = 0; i < news.freed_count; i++)
+		shared->events->freed(shared->owner, &news.freed[i]);
 }
 
 /* ---- questions ---- */
@@ -124,7 +62,8 @@ bool mcp_ask_claim(struct mcp_shared *shared, struct mcp_ask *ask, struct slice 
 	if (!mcp_shared_send(shared, ask))
 		return false;
 	/* Whoever it turns out to be who has claimed it. */
-	say_all(shared, SAID_CLAIMED, &ask->who, slice_of((const char *)&digest, sizeof(digest)));
+	mcp_shared_say_all(shared, SAID_CLAIMED, &ask->who,
+			   slice_of((const char *)&digest, sizeof(digest)));
 	return true;
 }
 
@@ -159,7 +98,7 @@ static void learn_home(struct mcp_shared *shared, struct mcp_ask *ask)
 				      now);
 }
 
-void mcp_shared_answered(struct mcp_shared *shared, struct mcp_ask *ask)
+static void on_answered(struct mcp_shared *shared, struct mcp_ask *ask)
 {
 	const nsec_t now = mcp_shared_now(shared);
 
@@ -194,35 +133,10 @@ static bool say(struct mcp_shared *shared, enum mcp_tell_kind kind, const struct
 			      &(struct mcp_tell){ .kind = kind, .who = *who, .value = value });
 }
 
-/* Whether Redis is there or not: what is told later must not be lost. */
-static void say_surely(struct mcp_shared *shared, const struct mcp_untold *untold)
+static void say_surely(struct mcp_shared *shared, enum mcp_tell_kind kind,
+		       const struct mcp_who *who)
 {
-	const struct mcp_tell tell = { .kind = untold->kind,
-				       .who = untold->who,
-				       .id = untold->id,
-				       .value = SLICE("-1") /* of a call that is over */ };
-
-	if (!mcp_shared_say(shared, &tell)) {
-		if (shared->untold_count < MCP_UNTOLD_MAX)
-			shared->untold[shared->untold_count++] = *untold;
-		return;
-	}
-	if (untold->kind == MCP_TELL_ENDED)
-		say_all(shared, SAID_ENDED, &untold->who, SLICE(""));
-	else if (untold->kind == MCP_TELL_FREED)
-		say_all(shared, SAID_FREED, &untold->who, SLICE(""));
-}
-
-static void say_untold(struct mcp_shared *shared)
-{
-	while (shared->untold_count != 0 && redis_link_ready(shared->link)) {
-		const struct mcp_untold untold = shared->untold[--shared->untold_count];
-		/* It may have become the home again meanwhile. */
-		if (untold.kind == MCP_TELL_FREED &&
-		    mcp_session_home_inbox(shared->channels, &untold.who.key) != NULL)
-			continue;
-		say_surely(shared, &untold);
-	}
+	mcp_shared_say_surely(shared, &(struct mcp_surely){ .kind = kind, .who = *who });
 }
 
 void mcp_shared_begun(struct mcp_shared *shared, const struct mcp_ask *ask,
@@ -247,7 +161,7 @@ void mcp_shared_used(struct mcp_shared *shared, const struct mcp_who *who)
 
 void mcp_shared_ended(struct mcp_shared *shared, const struct mcp_who *who)
 {
-	say_surely(shared, &(struct mcp_untold){ MCP_TELL_ENDED, *who, 0 });
+	say_surely(shared, MCP_TELL_ENDED, who);
 }
 
 void mcp_shared_note(struct mcp_shared *shared, const struct mcp_who *who, uint32_t note)
@@ -258,7 +172,7 @@ void mcp_shared_note(struct mcp_shared *shared, const struct mcp_who *who, uint3
 
 	mcp_session_hear_note(shared->channels, who, note, mcp_shared_now(shared));
 	(void)!say(shared, MCP_TELL_NOTE, who, slice_of(text, len));
-	say_all(shared, SAID_NOTE, who, slice_of((const char *)&bytes, sizeof(bytes)));
+	mcp_shared_say_all(shared, SAID_NOTE, who, slice_of((const char *)&bytes, sizeof(bytes)));
 }
 
 void mcp_shared_saw(struct mcp_shared *shared, const struct mcp_who *who, struct slice last_id)
@@ -276,20 +190,20 @@ void mcp_shared_refused(struct mcp_shared *shared, const struct mcp_who *who)
 void mcp_shared_freed(struct mcp_shared *shared, const struct mcp_who *who)
 {
 	mcp_session_hear_home(shared->channels, who, &nowhere, mcp_shared_now(shared));
-	say_surely(shared, &(struct mcp_untold){ MCP_TELL_FREED, *who, 0 });
+	say_surely(shared, MCP_TELL_FREED, who);
 }
 
 void mcp_shared_settled(struct mcp_shared *shared, const struct mcp_who *who, struct slice id)
 {
-	say_surely(shared, &(struct mcp_untold){ MCP_TELL_SETTLED, *who, mcp_session_id(id) });
+	mcp_shared_say_surely(shared, &(struct mcp_surely){ .kind = MCP_TELL_SETTLED,
+							    .who = *who,
+							    .id = mcp_session_id(id) });
 }
 
 void mcp_shared_call(struct mcp_shared *shared, const struct mcp_who *who, bool begun)
 {
-	if (begun)
-		(void)!say(shared, MCP_TELL_CALL, who, SLICE("1"));
-	else
-		say_surely(shared, &(struct mcp_untold){ MCP_TELL_CALL, *who, 0 });
+	mcp_shared_say_surely(
+		shared, &(struct mcp_surely){ .kind = MCP_TELL_CALL, .who = *who, .begun = begun });
 }
 
 /* ---- known without asking ---- */
@@ -315,9 +229,15 @@ static void on_ready(struct redis_user *user)
 
 	if (shared->own.worker == 0) {
 		mcp_shared_look_now(shared);
-		say_all(shared, SAID_HELLO, NULL, SLICE(""));
+		mcp_shared_say_all(shared, SAID_HELLO, NULL, SLICE(""));
 	}
-	say_untold(shared);
+	mcp_shared_sure_ready(shared);
+	mcp_shared_announce(shared);
+}
+
+static void on_lost(struct redis_user *user)
+{
+	mcp_shared_sure_lost(CONTAINER_OF(user, struct mcp_shared, user));
 }
 
 struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *client,
@@ -326,7 +246,7 @@ struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *cl
 				  uint32_t worker, const struct mcp_shared_events *events,
 				  void *owner)
 {
-	static const struct redis_user_events user_events = { .ready = on_ready };
+	static const struct redis_user_events user_events = { .ready = on_ready, .lost = on_lost };
 	struct mcp_shared *shared = calloc(1, sizeof(*shared));
 
 	if (shared == NULL)
@@ -341,6 +261,7 @@ struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *cl
 	shared->events = events;
 	shared->owner = owner;
 	shared->own = peer_bus_own(bus);
+	shared->answered = on_answered;
 	shared->inbox = inbox;
 	shared->record = (struct redis_script)REDIS_SCRIPT_INIT(mcp_record);
 	shared->claim = (struct redis_script)REDIS_SCRIPT_INIT(mcp_claim);
@@ -350,11 +271,14 @@ struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *cl
 	shared->record.aside = shared->claim.aside = shared->place.aside = shared->look.aside =
 		true;
 	shared->member = (struct mcp_member){ .worker = worker, .inbox = inbox, .told = on_news };
+	mcp_shared_announce_init(shared);
 	mcp_hub_join(&channels->hub, &shared->member);
 	redis_link_join(shared->link, &shared->user);
 	if (worker == 0) {
-		peer_bus_hear(bus, PEER_MCP_SHARED, on_heard, shared);
+		peer_bus_hear(bus, PEER_MCP_SHARED, mcp_shared_heard, shared);
 		mcp_shared_look_begin(shared);
 	}
+	if (redis_link_ready(shared->link)) /* a reload has brought the first server */
+		on_ready(&shared->user);
 	return shared;
 }

@@ -3,7 +3,8 @@
  *
  * Beside it each process has its own records (mcp_session.h), which this fills with what other gateways tell. All questions
  * are asked of Redis at most once per beginning, GET, sampling or end of a session; messages that pass cost nothing. While
- * Redis is away each question is answered by UNKNOWN, and the process's own records decide alone. One per worker. */
+ * Redis is away each question is answered by UNKNOWN, and the process's own records decide alone. When it is back, this
+ * tells it of what homes there are, and what must not be lost. One per worker. */
 #ifndef GATEWAY_STATE_MCP_SHARED_H
 #define GATEWAY_STATE_MCP_SHARED_H
 
@@ -28,10 +29,14 @@ struct mcp_shared_events {
 	/* On worker 0: a request that a dead gateway had claimed is this gateway's now, as it was kept; absent: too long to be
 	 * kept. mcp_shared_settled must follow when it was answered. `id`: its canonical text. */
 	void (*orphan)(void *owner, const struct mcp_who *who, struct slice id, struct slice kept);
+	/* On worker 0: a gateway that was taken for dead, which may be this one, had claimed that request, and another one
+	 * answers it: this one must not any more. NULL: nothing is done. */
+	void (*taken)(void *owner, const struct mcp_who *who, struct slice id);
 };
 
 /* `channels` and `alive` are the process's, inbox, bus and `worker` (its number) the worker's. Lives until the process
- * ends, as all of these must. The functions of `events` are all there. Before the loop's next turn. NULL: memory. */
+ * ends, as all of these must. The functions of `events` are all there but for `taken`. In the loop's
+ * turn in which the bus was made. NULL: memory. */
 struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *client,
 				  struct peer_bus *bus, struct alive *alive,
 				  struct mcp_channels *channels, struct inbox *inbox,
@@ -46,7 +51,7 @@ struct mcp_ask {
 	void *owner; /* for it */
 	/* the answer; UNKNOWN until it is there */
 	enum mcp_shared_answer {
-		MCP_SHARED_UNKNOWN, /* Redis has not answered in time */
+		MCP_SHARED_UNKNOWN, /* Redis has gone, has refused it, or has not answered for a second */
 		MCP_SHARED_MINE, /* the home is this worker now; last_id is where the one before was */
 		MCP_SHARED_OTHERS,  /* the home is `home`, which lives */
 		MCP_SHARED_NOBODY,  /* asked without `take`: there is no home that lives */
@@ -106,7 +111,7 @@ void mcp_shared_note(struct mcp_shared *shared, const struct mcp_who *who, uint3
 void mcp_shared_saw(struct mcp_shared *shared, const struct mcp_who *who, struct slice last_id);
 void mcp_shared_refused(struct mcp_shared *shared, const struct mcp_who *who);
 void mcp_shared_freed(struct mcp_shared *shared, const struct mcp_who *who);
-/* The claimed request has its answer. */
+/* The request has its answer. After mcp_ask_claim was answered with CLAIMED or UNKNOWN; harmless else. */
 void mcp_shared_settled(struct mcp_shared *shared, const struct mcp_who *who, struct slice id);
 /* A call of the client has begun, or is over: counted where `unsolicited: refuse`. */
 void mcp_shared_call(struct mcp_shared *shared, const struct mcp_who *who, bool begun);

@@ -37,6 +37,7 @@ static void take_orphan(struct mcp_shared *shared, struct slice text)
 	if (!mcp_shared_read_claim(text, &who, &id, &kept))
 		return;
 	mcp_session_hear_claim(shared->channels, &who, mcp_session_id(id), mcp_shared_now(shared));
+	mcp_shared_say_all(shared, SAID_TAKEN, &who, id);
 	shared->events->orphan(shared->owner, &who, id, kept);
 }
 
@@ -55,6 +56,8 @@ static void on_done(struct redis_call *call, enum redis_outcome outcome,
 			    peers.at[0] == 'J');
 	for (size_t i = 1; i < reply->elements; i++)
 		take_orphan(shared, text_of(reply->element[i]));
+	if (reply->elements > 1)
+		net_timer_set(shared->loop, &shared->timer, mcp_shared_now(shared) + MCP_LOOK_SOON);
 }
 
 /* It may be late: what it has moved must come. */
@@ -72,6 +75,11 @@ static void on_timer(struct net_timer *timer)
 {
 	struct mcp_shared *shared = CONTAINER_OF(timer, struct mcp_shared, timer);
 
+	const uint32_t doubts = alive_doubts(shared->alive);
+
+	if (doubts != shared->doubts)
+		mcp_hub_doubt(&shared->channels->hub);
+	shared->doubts = doubts;
 	mcp_shared_look_now(shared);
 	net_timer_set(shared->loop, timer, mcp_shared_now(shared) + MCP_LOOK_EVERY);
 }
@@ -79,5 +87,6 @@ static void on_timer(struct net_timer *timer)
 void mcp_shared_look_begin(struct mcp_shared *shared)
 {
 	shared->timer.fire = on_timer;
+	shared->doubts = alive_doubts(shared->alive);
 	net_timer_set(shared->loop, &shared->timer, mcp_shared_now(shared) + MCP_LOOK_EVERY);
 }

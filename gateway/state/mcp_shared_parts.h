@@ -8,12 +8,20 @@
 /* So often worker 0 looks who lives: with ALIVE_LASTS, and the second between two renewals, a home is free within 5 s of
  * its gateway's death. */
 #define MCP_LOOK_EVERY (500 * MSEC)
+/* Where there were claims of a dead gateway there may be more. */
+#define MCP_LOOK_SOON (50 * MSEC)
+/* A connection on which nothing is answered for that long is over by then: what was told before has arrived. */
+#define MCP_TOLD_SURELY (10 * SEC)
+/* Answers that take longer are no reason to give up who asks, as long as any come. */
+#define MCP_ASK_PATIENCE SEC
 /* A place that nobody has taken or given back by then is free. */
 #define MCP_PLACE_LASTS (120 * SEC)
 
 enum {
 	MCP_UNTOLD_MAX = 1024,         /* beyond, what was to be told is lost */
-	MCP_ORPHANS_MAX = 16,          /* of one look; the next one brings more */
+	MCP_TOLD_MAX = 256,            /* likewise, with a connection */
+	MCP_ANNOUNCE_MAX = 64,         /* homes at once */
+	MCP_ORPHANS_MAX = 32,          /* of one look; the next one brings more */
 	MCP_ORPHANS_BYTES = 256 << 10, /* likewise */
 };
 
@@ -41,11 +49,31 @@ struct mcp_tell {
 	struct slice value; /* SAW, NOTE, CALL */
 };
 
-/* What must not be lost while Redis is away, until it is back. */
-struct mcp_untold {
-	enum mcp_tell_kind kind; /* FREED, ENDED, SETTLED, or CALL: one is over */
+/* What must not be lost: FREED, ENDED, SETTLED, or CALL. */
+struct mcp_surely {
+	enum mcp_tell_kind kind;
 	struct mcp_who who;
 	uint64_t id;
+	bool begun; /* of CALL */
+};
+
+struct mcp_sure {
+	/* What is to be told when Redis is back. */
+	uint32_t count;
+	struct mcp_surely at[MCP_UNTOLD_MAX];
+	/* What was told last: it may be lost with the connection. */
+	uint32_t told; /* ever; the next one is in place told % MCP_TOLD_MAX */
+	struct {
+		nsec_t at;
+		struct mcp_surely what;
+	} latest[MCP_TOLD_MAX];
+};
+
+/* Homes of this worker that are told to Redis again. */
+struct mcp_announce {
+	size_t bucket; /* of the records, the next one */
+	uint32_t free_count;
+	struct mcp_ask *free[MCP_ANNOUNCE_MAX], asks[MCP_ANNOUNCE_MAX];
 };
 
 struct mcp_shared {
@@ -60,14 +88,16 @@ struct mcp_shared {
 	struct peer_address own;
 	struct inbox *inbox;
 	struct mcp_member member;
+	void (*answered)(struct mcp_shared *shared, struct mcp_ask *ask); /* by Redis */
 	struct redis_script record, claim, place, look;
 	uint64_t places; /* ever asked for */
-	uint32_t untold_count;
-	struct mcp_untold untold[MCP_UNTOLD_MAX];
+	struct mcp_sure sure;
+	struct mcp_announce announce;
 	/* of worker 0 */
 	struct net_timer timer;
 	struct redis_call look_call;
-	bool look_came; /* the answer to the latest one */
+	bool look_came;  /* the answer to the latest one */
+	uint32_t doubts; /* that all workers know of */
 };
 
 static inline nsec_t mcp_shared_now(const struct mcp_shared *shared)
@@ -77,7 +107,7 @@ static inline nsec_t mcp_shared_now(const struct mcp_shared *shared)
 
 /* ---- mcp_shared_redis.c ---- */
 
-/* Sends what it asks, by its kind; the answer fills it in, and mcp_shared_answered is called. False: Redis is away. */
+/* Sends what it asks, by its kind; the answer fills it in, and `answered` is called. False: Redis is away. */
 MUST_USE bool mcp_shared_send(struct mcp_shared *shared, struct mcp_ask *ask);
 /* False: Redis is away. */
 MUST_USE bool mcp_shared_say(struct mcp_shared *shared, const struct mcp_tell *tell);
@@ -92,12 +122,42 @@ enum { MCP_CLAIM_HEAD = 3 * STATE_KEY_BYTES + 1 + 4 };
 MUST_USE bool mcp_shared_read_claim(struct slice text, struct mcp_who *who, struct slice *id,
 				    struct slice *kept);
 
-/* ---- mcp_shared.c ---- */
+/* ---- mcp_shared_said.c ---- */
 
-/* ask->answer is there. */
-void mcp_shared_answered(struct mcp_shared *shared, struct mcp_ask *ask);
-/* Asked nothing, told all: of gateways whose messages or answers say so. */
+/* What a message begins with; but for HELLO a session follows (struct mcp_who), then what is said of it. Only append. */
+enum mcp_said {
+	SAID_HELLO,   /* a gateway lives that may be new */
+	SAID_CLAIMED, /* digest of a request's id, as in Redis */
+	SAID_NOTE,    /* 4 bytes, the lowest first */
+	SAID_ENDED,
+	SAID_FREED,
+	SAID_TAKEN, /* the request's id: it was claimed by a gateway that was taken for dead, and is another's now */
+};
+
+/* Tells worker 0 of all other gateways. `who` NULL: of no session. */
+void mcp_shared_say_all(struct mcp_shared *shared, enum mcp_said what, const struct mcp_who *who,
+			struct slice value);
+/* Likewise what was told to Redis, where they have to know. */
+void mcp_shared_spread(struct mcp_shared *shared, const struct mcp_surely *what);
+/* On worker 0, from the bus; the owner is the struct mcp_shared. */
+void mcp_shared_heard(void *owner, const struct peer_address *from, struct slice body);
+/* That gateway lives, as far as its messages or Redis say. */
 void mcp_shared_seen(struct mcp_shared *shared, const struct peer_address *peer);
+
+/* ---- mcp_shared_sure.c ---- */
+
+/* Tells it now, or when Redis is back; and again where the connection may have lost it. */
+void mcp_shared_say_surely(struct mcp_shared *shared, const struct mcp_surely *what);
+/* The connection is over; Redis is there again. */
+void mcp_shared_sure_lost(struct mcp_shared *shared);
+void mcp_shared_sure_ready(struct mcp_shared *shared);
+
+/* ---- mcp_shared_announce.c ---- */
+
+void mcp_shared_announce_init(struct mcp_shared *shared);
+/* Redis may have lost which sessions this worker is the home of, or others may have taken it for dead: it is said again of
+ * each. Where another gateway is the home by now, the one here is told (MCP_CHANNEL_REPLACED). */
+void mcp_shared_announce(struct mcp_shared *shared);
 
 /* ---- mcp_shared_look_redis.c ---- */
 

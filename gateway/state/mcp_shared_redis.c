@@ -243,25 +243,16 @@ static void on_done(struct redis_call *call, enum redis_outcome outcome,
 
 	if (outcome == REDIS_ANSWERED && reply->type == REDIS_REPLY_STRING)
 		take[ask->kind](ask, slice_of(reply->str, (size_t)reply->len));
-	mcp_shared_answered(ask->shared, ask);
-}
-
-/* It may be done all the same: places that nobody has begun in are free in a while, and a home is this worker's as far as
- * it goes on without Redis. */
-static void on_late(struct redis_call *call)
-{
-	struct mcp_ask *ask = CONTAINER_OF(call, struct mcp_ask, call);
-
-	redis_call_forget(ask->shared->link, call);
-	mcp_shared_answered(ask->shared, ask);
+	ask->shared->answered(ask->shared, ask);
 }
 
 bool mcp_shared_send(struct mcp_shared *shared, struct mcp_ask *ask)
 {
+	/* They may be late: two homes, or two answers, are worse than a wait. */
 	static const struct redis_call_type types[] = {
-		[MCP_ASK_HOME] = { .put = put_home, .done = on_done, .late = on_late },
-		[MCP_ASK_CLAIM] = { .put = put_claimed, .done = on_done, .late = on_late },
-		[MCP_ASK_PLACE] = { .put = put_place, .done = on_done, .late = on_late },
+		[MCP_ASK_HOME] = { .put = put_home, .done = on_done },
+		[MCP_ASK_CLAIM] = { .put = put_claimed, .done = on_done },
+		[MCP_ASK_PLACE] = { .put = put_place, .done = on_done },
 	};
 	struct redis_script *const scripts[] = {
 		[MCP_ASK_HOME] = &shared->record,
@@ -275,7 +266,9 @@ bool mcp_shared_send(struct mcp_shared *shared, struct mcp_ask *ask)
 	ask->last_id = (struct slice){ NULL, 0 };
 	ask->note = ask->calls = 0;
 	ask->call = (struct redis_call){ .type = &types[ask->kind], .owner = shared };
-	return redis_script_run(shared->link, scripts[ask->kind], &ask->call);
+	return redis_script_run(shared->link, scripts[ask->kind], &ask->call) ||
+	       redis_script_run_slow(shared->link, scripts[ask->kind], &ask->call,
+				     MCP_ASK_PATIENCE);
 }
 
 /* ---- what is told ---- */

@@ -20,6 +20,7 @@ struct alive {
 	_Atomic nsec_t
 		asked_at;      /* the latest renewal, by whichever worker; 0: the next one is due */
 	_Atomic nsec_t set_at; /* the latest that was answered: when it was asked; 0: none */
+	_Atomic uint32_t doubts;
 	_Atomic nsec_t steady_at; /* since when there was no gap, and the key was never lost */
 };
 
@@ -75,14 +76,22 @@ bool alive_is_steady(const struct alive *alive, nsec_t now)
 		       ALIVE_STEADY;
 }
 
+uint32_t alive_doubts(const struct alive *alive)
+{
+	return atomic_load_explicit(&alive->doubts, memory_order_relaxed);
+}
+
 /* `found`: it was there still. Answers to two workers may come at the same time: the later one's counts, and a
  * gap that one of them has seen. */
 static void note_set(struct alive *alive, nsec_t asked, bool found, nsec_t now)
 {
 	nsec_t before = atomic_load_explicit(&alive->set_at, memory_order_relaxed);
 
-	if (!found || before == 0 || since(before, now) > GAP_MAX)
+	if (!found || before == 0 || since(before, now) > GAP_MAX) {
 		atomic_store_explicit(&alive->steady_at, now, memory_order_relaxed);
+		if (before != 0)
+			(void)atomic_fetch_add_explicit(&alive->doubts, 1, memory_order_relaxed);
+	}
 	while (before < asked &&
 	       !atomic_compare_exchange_weak_explicit(&alive->set_at, &before, asked,
 						      memory_order_release, memory_order_relaxed))

@@ -35,6 +35,10 @@ bool alive_is_known(const struct alive *alive, nsec_t now);
 /* It is, and has been for so long that a gateway without a key is dead. Of any thread. */
 bool alive_is_steady(const struct alive *alive, nsec_t now);
 
+/* How often there was doubt whether the key had been there all the time: it was gone, or nobody could tell. Then others may
+ * have taken over what is this gateway's. Of any thread. */
+uint32_t alive_doubts(const struct alive *alive);
+
 /* Renews the key over that connection from now on. One per worker. `alive` and `link` must outlive it. NULL: memory. */
 struct alive_redis;
 struct alive_redis *alive_redis_new(struct net_loop *loop, struct redis_link *link,

@@ -39,7 +39,7 @@ static struct gateway {
 	struct mcp_channels *channels;
 	struct worker workers[WORKERS];
 	bool dead;
-	uint32_t orphans;
+	uint32_t orphans, taken;
 	struct mcp_who orphan; /* the latest */
 	char id[64], kept[64];
 	bool is_kept;
@@ -151,6 +151,15 @@ static inline void on_orphan(void *owner, const struct mcp_who *who, struct slic
 	(void)snprintf(gateway->kept, sizeof(gateway->kept), "%.*s", (int)kept.len, kept.at);
 }
 
+static inline void on_taken(void *owner, const struct mcp_who *who, struct slice id)
+{
+	struct gateway *gateway = CONTAINER_OF((struct worker *)owner, struct gateway, workers[0]);
+
+	gateway->taken++;
+	gateway->orphan = *who;
+	(void)snprintf(gateway->id, sizeof(gateway->id), "%.*s", (int)id.len, id.at);
+}
+
 static inline void on_gap(void *owner)
 {
 	struct worker *worker = owner;
@@ -199,10 +208,10 @@ static inline void fire(struct worker *worker)
 }
 
 /* Gateways that are not dead renew their keys meanwhile, and look. */
-static inline void pass(nsec_t span)
+static inline void pass_by(nsec_t span, nsec_t step)
 {
 	for (const nsec_t until = now + span; now < until;) {
-		now += 250 * MSEC;
+		now += step;
 		for (size_t i = 0; i < GATEWAYS * WORKERS; i++)
 			if (!gateways[i / WORKERS].dead)
 				fire(&gateways[i / WORKERS].workers[i % WORKERS]);
@@ -210,7 +219,12 @@ static inline void pass(nsec_t span)
 	}
 }
 
-/* Its key is there still, */
+static inline void pass(nsec_t span)
+{
+	pass_by(span, 250 * MSEC);
+}
+
+/* Or is stopped. Its key is there still, */
 static inline void dies(struct gateway *gateway)
 {
 	gateway->dead = true;
@@ -237,9 +251,9 @@ static inline void key_expires(const struct gateway *gateway)
 /* Bus and link live until the process ends, and are never lost sight of, or the leak checker would count them. */
 static inline void start_worker(struct gateway *gateway, uint32_t number)
 {
-	static const struct mcp_shared_events events = { .died = on_died,
-							 .freed = on_freed,
-							 .orphan = on_orphan };
+	static const struct mcp_shared_events events = {
+		.died = on_died, .freed = on_freed, .orphan = on_orphan, .taken = on_taken
+	};
 	static void *volatile all[1024];
 	static size_t count;
 	static const struct config_store config;

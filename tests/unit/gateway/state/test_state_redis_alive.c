@@ -168,6 +168,7 @@ static void after_a_gap_it_has_to_live_that_long_again(void **state)
 		begin(state);
 		comes(one);
 		lives(ALIVE_STEADY);
+		assert_int_equal(alive_doubts(alive), 0);
 		if (rows[i].away)
 			rig_unready(one->redis);
 		loop.now += rows[i].stops + SEC;
@@ -185,6 +186,7 @@ static void after_a_gap_it_has_to_live_that_long_again(void **state)
 		assert_true(alive_is_known(alive, loop.now));
 		if (alive_is_steady(alive, loop.now) != rows[i].steady)
 			fail_msg("%s", rows[i].name);
+		assert_int_equal(alive_doubts(alive) == 0, rows[i].steady);
 		lives(ALIVE_STEADY);
 		assert_true(alive_is_steady(alive, loop.now));
 		end(state);
