@@ -17,17 +17,22 @@ static void run_told(struct inbox_item *item)
 	home->told(home);
 }
 
-static enum mcp_open open_home(struct mcp_channels *channels, struct mcp_session *session,
-			       struct mcp_home *home)
+static enum mcp_open may_open(const struct mcp_session *session)
 {
-	if (session == NULL)
-		return MCP_OPEN_FULL;
 	if (session->ended)
 		return MCP_OPEN_ENDED;
 	if (session->refused)
 		return MCP_OPEN_REFUSED;
-	if (session->home != NULL)
-		return MCP_OPEN_TAKEN;
+	return session->home != NULL ? MCP_OPEN_TAKEN : MCP_OPENED;
+}
+
+static enum mcp_open open_home(struct mcp_channels *channels, struct mcp_session *session,
+			       struct mcp_home *home)
+{
+	const enum mcp_open may = session == NULL ? MCP_OPEN_FULL : may_open(session);
+
+	if (may != MCP_OPENED)
+		return may;
 	mcp_session_tell_client(
 		session, MCP_CHANNEL_CLOSED); /* one that takes what the home before has left */
 	mcp_queue_clear(channels, &session->queue, NULL);
@@ -56,14 +61,24 @@ enum mcp_open mcp_home_open(struct mcp_channels *channels, struct mcp_home *home
 	return opened;
 }
 
-bool mcp_home_is_here(struct mcp_channels *channels, const struct mcp_who *who)
+enum mcp_open mcp_home_look(struct mcp_channels *channels, const struct mcp_who *who)
 {
 	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
 	const struct mcp_session *session = mcp_session_find(shard, &who->key);
-	const bool here = session != NULL && session->home != NULL;
+	const enum mcp_open look = session == NULL ? MCP_OPENED : may_open(session);
 
 	mcp_shard_unlock(shard);
-	return here;
+	return look;
+}
+
+void mcp_home_refuse(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	struct mcp_session *session = mcp_session_make(channels, shard, who, now);
+
+	if (session != NULL && session->home == NULL)
+		session->refused = true;
+	mcp_shard_unlock(shard);
 }
 
 /* Under the lock, on its own worker. */

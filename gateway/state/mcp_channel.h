@@ -69,8 +69,10 @@ enum mcp_open {
 /* Makes the caller the session's home, if there is none. `inbox` is that of the calling worker. */
 MUST_USE enum mcp_open mcp_home_open(struct mcp_channels *channels, struct mcp_home *home,
 				     struct inbox *inbox, nsec_t now);
-/* Whether a worker of this process is the session's home. */
-bool mcp_home_is_here(struct mcp_channels *channels, const struct mcp_who *who);
+/* What mcp_home_open would say as far as this process knows, but for MCP_OPEN_FULL. */
+enum mcp_open mcp_home_look(struct mcp_channels *channels, const struct mcp_who *who);
+/* Another gateway has learnt that the upstream has no GET for this session. */
+void mcp_home_refuse(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now);
 /* The upstream has answered the GET, and a client that waits is told. `open`: with a stream. Else it has no GET for
  * this session (405, MCP_CHANNEL_REFUSED), which is remembered for the session's life; the home is not in any more. A
  * home that was open once must not say so: clients give a session up whose GET was answered before. Harmless when it is

@@ -64,7 +64,8 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 		calloc(config->mcp_server_count + 1, sizeof(*mcp_pools));
 
 	if (fresh.health == NULL || fresh.pools == NULL || fresh.firsts == NULL ||
-	    mcp_pools == NULL || !worker_use_seals(worker, config)) {
+	    mcp_pools == NULL || !worker_use_seals(worker, config) ||
+	    !worker_join_peers(worker, config)) {
 		providers_free(&fresh);
 		free(mcp_pools);
 		return false;

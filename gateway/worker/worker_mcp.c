@@ -2,6 +2,7 @@
 #include "gateway/worker/worker_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/front/mcp/mcp_remote.h"
 #include "gateway/telemetry/metrics.h"
 
 /* The configured secrets, and the process's own: the first seals, and all open, so that sessions outlive a reload that
@@ -23,6 +24,29 @@ bool worker_use_seals(struct worker *worker, const struct config *config)
 		return false;
 	seal_free(worker->mcp.seal);
 	worker->mcp.seal = fresh;
+	return true;
+}
+
+bool worker_join_peers(struct worker *worker, const struct config *config)
+{
+	const struct worker_args *args = &worker->args;
+	struct mcp_host *mcp = &worker->mcp;
+
+	if (worker->redis == NULL || config->mcp_server_count == 0 || mcp->shared != NULL)
+		return true;
+	struct peer_bus *bus =
+		peer_bus_new(worker->redis, &config->store, args->alive, args->index);
+	if (bus == NULL)
+		return false;
+	struct mcp_shared *shared =
+		mcp_shared_new(worker->loop, worker->redis, bus, args->alive, args->channels,
+			       &worker->core.inbox, args->index, &mcp_peer_events, mcp);
+	struct mcp_remotes *remotes =
+		shared == NULL ? NULL : mcp_remotes_new(worker->loop, mcp, bus, shared);
+	if (remotes == NULL)
+		return false;
+	mcp->remotes = remotes;
+	mcp->shared = shared;
 	return true;
 }
 

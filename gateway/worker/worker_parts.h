@@ -54,6 +54,8 @@ void worker_refuse_waiting(struct worker *worker);
 MUST_USE bool worker_build_mcp(struct worker *worker);
 /* The numbers of the servers' metrics. */
 void worker_use_mcp_servers(struct worker *worker, const struct config *config);
+/* Other gateways of the same Redis are listened to from the first MCP server on. Likewise. */
+MUST_USE bool worker_join_peers(struct worker *worker, const struct config *config);
 /* What seals sessions from now on. Likewise. */
 MUST_USE bool worker_use_seals(struct worker *worker, const struct config *config);
 

@@ -8,6 +8,7 @@
 
 #include "tests/fault/fake_http.h"
 #include "tests/fault/fake_limiter.h"
+#include "tests/fault/fake_peers.h"
 #include "tests/fault/fake_upstream.h"
 #include "tests/fault/world.h"
 

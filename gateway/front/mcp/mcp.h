@@ -16,6 +16,7 @@
 #include "gateway/front/mcp/mcp_share.h"
 #include "gateway/limits/limit_table.h"
 #include "gateway/state/cancel_redis.h"
+#include "gateway/state/mcp_shared.h"
 #include "gateway/upstream/upstream.h"
 
 enum {
@@ -41,6 +42,8 @@ struct mcp_removed;
 struct mcp_followed;
 struct mcp_entry;
 struct mcp_sampling;
+struct mcp_remote;
+struct mcp_remotes;
 
 /* What a worker has for this front beside what all fronts get. */
 struct mcp_host {
@@ -52,6 +55,8 @@ struct mcp_host {
 	struct cancel_redis *cancels_elsewhere; /* NULL: there are no other gateways */
 	struct inbox *inbox;
 	struct mcp_channels *channels;
+	struct mcp_shared *shared; /* NULL: there are no other gateways, as with the next */
+	struct mcp_remotes *remotes;
 	struct seal *seal;
 	struct slab samplings, posts, owns;
 	uint32_t series
@@ -187,10 +192,18 @@ struct mcp_request {
 	struct net_timer alone;          /* likewise: when to look at that */
 	struct mcp_own *own;             /* WAITS: the stream that is to open; NULL: not any more */
 	void (*own_opened)(struct mcp_request *request); /* it is open, or will not be */
-	struct net_timer patience;                       /* for it */
-	struct mcp_client client;               /* a GET that is served from the own stream */
-	struct mcp_request *next, **link_place; /* in all_gets */
-	struct mcp_request *older, **newer;     /* in all_requests; newer NULL: it is not in */
+	/* Whose it is; the answer is valid during the call. */
+	void (*home_found)(struct mcp_request *request, const struct mcp_ask *ask);
+	struct net_timer patience; /* for it */
+	struct mcp_client client;  /* a GET that is served from the own stream */
+	struct mcp_remote *remote; /* the same, of a stream at another gateway; NULL: none */
+	size_t untaken;            /* bytes of its events that have not left */
+	struct mcp_ask
+		*asked; /* all gateways, for a session's place; NULL: there is none of theirs */
+	bool (*placed)(struct mcp_request *request); /* the place is there */
+	bool shared_call;                            /* all gateways count it as an open call */
+	struct mcp_request *next, **link_place;      /* in all_gets */
+	struct mcp_request *older, **newer;          /* in all_requests; newer NULL: it is not in */
 };
 
 /* A call with rounds: what is done about its legs, each of which is a call upstream. */
@@ -340,8 +353,17 @@ void mcp_hello_done(struct mcp_request *request);
 
 /* The same for HTTP+SSE, where the answer comes on the session's stream. */
 MUST_USE bool mcp_initialize_sse(struct mcp_request *request);
-/* A place for a session, by the limits of plan and server. False: refused. */
-MUST_USE bool mcp_take_place(struct mcp_request *request);
+
+/* ---- mcp_place.c ---- */
+
+/* Takes a place for a session, by the limits of plan and server, and goes on with `placed`, now or later. False: refused,
+ * by either. */
+MUST_USE bool mcp_place_for(struct mcp_request *request,
+			    bool (*placed)(struct mcp_request *request));
+/* The session has begun, and the place is its. */
+void mcp_place_begun(struct mcp_request *request);
+/* It does not begin. Harmless when there is no place. */
+void mcp_place_give(struct mcp_request *request);
 
 /* ---- mcp_sse.c: HTTP+SSE of 2024-11-05 ---- */
 
@@ -361,6 +383,9 @@ struct slice mcp_sse_token(struct slice query);
 /* Posts `body`, which is copied. A connection that fails is tried again for a while; that the server refuses the message is
  * logged by nobody but the counters. False: no memory, or there is no way to the server. */
 bool mcp_post(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body);
+/* The same, and when it is over so is the claim of that id (mcp_shared_settled); absent: none. */
+bool mcp_post_answer(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body,
+		     struct slice settles);
 /* The answer to a request that no buffer holds. */
 void mcp_post_too_large(struct mcp_host *mcp, const struct mcp_link *link, struct slice id);
 MUST_USE bool mcp_post_slab(struct slab *slab);
@@ -378,6 +403,10 @@ MUST_USE bool mcp_sampling_slab(struct slab *slab);
 void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
 			const struct caller *caller, struct slice text,
 			const struct mcp_message *message, struct mcp_request *stream);
+/* The same of one that a gateway had claimed which is dead: it is this one's, and came `came_s` after 1970. */
+void mcp_sampling_inherit(struct mcp_host *mcp, const struct mcp_link *link,
+			  const struct caller *caller, struct slice text,
+			  const struct mcp_message *message, uint64_t came_s);
 /* One of the samplings of a round (mcp_round.h), which gets the answer in place of the server. */
 struct mcp_entry {
 	const struct mcp_entry_events *events;
@@ -416,10 +445,17 @@ void mcp_samplings_stop(struct mcp_request *stream);
 
 /* ---- mcp_own.c: a session's own stream ---- */
 
-/* Opens it, if nobody has. True: it is about to open, and `request` (NULL: none) waits for it: request->own_opened follows,
- * unless mcp_own_forget comes first. */
-MUST_USE bool mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
-			   const struct caller *caller, struct mcp_request *request);
+enum mcp_own_begun {
+	MCP_OWN_NOT,   /* somebody in this process has it, or there is no way to it */
+	MCP_OWN_OPENS, /* it is about to open */
+	MCP_OWN_ASKS,  /* it is, unless another gateway has it, which is asked for first */
+};
+
+/* Opens it, if nobody has. `request` (NULL: none) waits for it, unless MCP_OWN_NOT: request->own_opened follows, unless
+ * mcp_own_forget comes first. One with home_found waits only to hear whose the stream is: for ASKS that follows in its
+ * place. */
+enum mcp_own_begun mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
+				const struct caller *caller, struct mcp_request *request);
 MUST_USE bool mcp_own_slab(struct slab *slab);
 /* A new configuration is in use: those whose server it has not end as soon as no call is open. */
 void mcp_owns_use_config(struct mcp_host *mcp);
@@ -427,6 +463,17 @@ void mcp_owns_use_config(struct mcp_host *mcp);
 void mcp_owns_end(struct mcp_host *mcp);
 /* The one that the request waits for is not waited for any more. */
 void mcp_own_forget(struct mcp_request *request);
+
+/* ---- mcp_claim.c, mcp_peers.c: with other gateways ---- */
+
+/* What the shared state of all gateways tells this worker; its owner is a struct mcp_host. */
+extern const struct mcp_shared_events mcp_peer_events;
+/* A call of a session that has a stream of the gateway's own has come: some gateway that lives is to have it. */
+void mcp_home_check(struct mcp_request *request);
+/* A dead gateway's claim, as it was kept (absent: it was not), is this gateway's: the server is answered, if there is a way to
+ * it. */
+void mcp_claim_inherit(struct mcp_host *mcp, const struct mcp_who *who, struct slice id,
+		       struct slice text);
 
 /* ---- mcp_get.c: a client's GET ---- */
 

@@ -62,8 +62,11 @@ enum err mcp_call_error(const struct upstream_call *call)
 
 void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link, enum mcp_end why)
 {
-	if (mcp_session_end(mcp->channels, &link->who, net_now(mcp->front->loop)))
+	if (mcp_session_end(mcp->channels, &link->who, net_now(mcp->front->loop))) {
 		mcp_session_log_end(mcp, link, why);
+		if (mcp->shared != NULL)
+			mcp_shared_ended(mcp->shared, &link->who);
+	}
 	(void)cancel_all(mcp->cancels, link->who.key);
 	if (mcp->cancels_elsewhere != NULL)
 		cancel_redis_tell(mcp->cancels_elsewhere, link->who.key);

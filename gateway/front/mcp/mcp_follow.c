@@ -148,8 +148,13 @@ void mcp_follow(struct mcp_request *request)
 		follow_call(request, &request->posted.first);
 		note_tool(request, &request->posted.first);
 	}
-	if (request->calls_open != 0)
-		count_in(request, calls_of(request));
+	if (request->calls_open == 0)
+		return;
+	count_in(request, calls_of(request));
+	/* Whether a sampling may come then is asked at whichever gateway it comes to. */
+	request->shared_call = request->mcp->shared != NULL && !request->server->unsolicited;
+	if (request->shared_call)
+		mcp_shared_call(request->mcp->shared, &request->link.who, true);
 }
 
 void mcp_unfollow(struct mcp_request *request)
@@ -158,4 +163,7 @@ void mcp_unfollow(struct mcp_request *request)
 		cancel_leave(&request->calls[i].entry);
 	request->call_count = 0;
 	cancel_leave(&request->by_session);
+	if (request->shared_call)
+		mcp_shared_call(request->mcp->shared, &request->link.who, false);
+	request->shared_call = false;
 }

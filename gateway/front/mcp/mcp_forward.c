@@ -58,7 +58,7 @@ static bool waits_for_own(struct mcp_request *request)
 	    !json_loose_is(request->posted.first.method, "notifications/initialized"))
 		return false;
 	mcp_note_key(request);
-	if (!mcp_own_open(request->mcp, &request->link, &request->caller, request))
+	if (mcp_own_open(request->mcp, &request->link, &request->caller, request) == MCP_OWN_NOT)
 		return false;
 	request->phase = MCP_WAITS;
 	request->own_opened = on_own_opened;
@@ -441,6 +441,7 @@ bool mcp_forward(struct mcp_request *request, struct slice body)
 		return mcp_refuse_err(request, ERR_SERVER_UNAVAILABLE);
 	request->phase = MCP_CALLED;
 	mcp_follow(request);
+	mcp_home_check(request);
 	return true;
 }
 
@@ -466,6 +467,7 @@ void mcp_forward_give_up(struct mcp_request *request)
 	case MCP_HOLDS:
 	case MCP_WAITS:
 		mcp_own_forget(request);
+		mcp_place_give(request);
 		mcp_fail(request, ERR_DRAINING, NULL);
 		return;
 	case MCP_READING:

@@ -1,9 +1,12 @@
 /* mcp_free.c - the one place where all that a client's exchange holds is given back. */
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_remote.h"
 
 void mcp_rest(struct mcp_request *request)
 {
+	if (request->link_place != NULL)
+		return;
 	mcp_note_key(request);
 	request->goes_on = request->in != NULL &&
 			   !slice_absent(http_find_header(request->in, SLICE("last-event-id")));
@@ -17,6 +20,8 @@ void mcp_rest(struct mcp_request *request)
 void mcp_get_gone(struct mcp_request *request)
 {
 	mcp_client_detach(&request->client, net_now(request->host->loop));
+	if (request->remote != NULL)
+		mcp_remote_detach(request->remote);
 	if (request->link_place == NULL)
 		return;
 	*request->link_place = request->next;
@@ -36,7 +41,7 @@ void mcp_request_free(struct mcp_request *request)
 	mcp_get_gone(request);
 	mcp_unfollow(request);
 	mcp_hold_nothing(&request->mcp->shares, &request->share);
-	mcp_place_drop(&request->place);
+	mcp_place_give(request);
 	net_timer_stop(request->host->loop, &request->patience);
 	net_timer_stop(request->host->loop, &request->alone);
 	mcp_out_drop(&request->out);

@@ -5,7 +5,6 @@
 #include "gateway/base/header_text.h"
 #include "gateway/front/mcp/mcp.h"
 #include "gateway/state/mcp_strict.h"
-#include "gateway/telemetry/metrics.h"
 
 /* ---- what is declared ---- */
 
@@ -139,34 +138,13 @@ static struct slice edited(struct mcp_request *request)
 	return mcp_edits_flat(&edits, &request->arena);
 }
 
-bool mcp_take_place(struct mcp_request *request)
+static bool say_hello(struct mcp_request *request)
 {
-	const struct mcp_link *link = &request->link;
-	struct error_data data = error_data_none;
-	struct fault fault = { .err = ERR_SESSIONS, .offset = FAULT_NO_OFFSET };
-	struct state_key tenant;
-	const struct state_key server = mcp_server_key(link->token.server);
+	const struct slice body = edited(request);
 
-	(void)memcpy(tenant.at, link->token.tenant.at, sizeof(tenant.at));
-	switch (mcp_place_take(request->mcp->channels, &request->place, &tenant,
-			       request->caller.account->plan->mcp_sessions, &server,
-			       request->server->sessions, net_now(request->host->loop))) {
-	case MCP_ROOM:
-		return true;
-	case MCP_PROCESS_FULL:
+	if (slice_absent(body))
 		return mcp_refuse_err(request, ERR_BUSY);
-	case MCP_TENANT_FULL:
-		data.limit = "mcp_sessions";
-		data.scope = limit_holder_name(LIMIT_OF_TENANT);
-		break;
-	case MCP_SERVER_FULL:
-		data.limit = "sessions";
-		data.scope = "server";
-		fault.detail = "The MCP server has as many sessions as its configuration allows";
-		break;
-	}
-	metrics_limit(request->mcp->metrics, data.limit, METRICS_REFUSED);
-	return mcp_refuse(request, &fault, &data);
+	return mcp_forward(request, body);
 }
 
 bool mcp_initialize(struct mcp_request *request)
@@ -175,12 +153,7 @@ bool mcp_initialize(struct mcp_request *request)
 		return mcp_refuse_err(request, ERR_DRAINING);
 	decide(request);
 	declare_what_it_takes(request);
-	if (!mcp_take_place(request))
-		return false;
-	const struct slice body = edited(request);
-	if (slice_absent(body))
-		return mcp_refuse_err(request, ERR_BUSY);
-	return mcp_forward(request, body);
+	return mcp_place_for(request, say_hello);
 }
 
 bool mcp_initialize_sse(struct mcp_request *request)
@@ -263,7 +236,7 @@ static bool begin_session(struct mcp_request *request, const struct mcp_message 
 	token->own_get = mcp_link_answers(link);
 	token->pin = mcp_call_pin(request->mcp, link, &request->extra.peer);
 	mcp_link_who(link);
-	mcp_session_begin(&request->place, &link->who, net_now(request->host->loop));
+	mcp_place_begun(request);
 	mcp_session_log_begin(request);
 	return true;
 }
@@ -298,7 +271,7 @@ bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *
 		return true;
 	}
 	if (response == NULL || slice_absent(response->result))
-		mcp_place_drop(&request->place); /* before the client can try again */
+		mcp_place_give(request); /* before the client can try again */
 	return !pass_head(request, head, response);
 }
 

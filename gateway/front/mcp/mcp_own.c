@@ -16,6 +16,8 @@ struct mcp_own {
 	uint32_t magic;
 	bool opened;       /* the server has answered one with a stream */
 	bool events;       /* this answer is one */
+	bool resumes;      /* another gateway had it open */
+	bool held;         /* all gateways know that the stream is this one's */
 	uint32_t failures; /* in a row */
 	struct mcp_host *mcp;
 	struct mcp_home home;
@@ -30,6 +32,7 @@ struct mcp_own {
 	struct mcp_held share; /* what it holds of its tenant's */
 	struct net_timer again, overdue;
 	struct mcp_request *waiter;    /* that waits for it to open; NULL: none */
+	struct mcp_ask ask;            /* whether another gateway has the session's stream */
 	struct net_timer retire;       /* its server was removed: when to look again */
 	struct mcp_own *next, **place; /* in all_owns */
 };
@@ -66,9 +69,12 @@ static void free_own(struct mcp_own *own)
 	net_timer_stop(loop, &own->again);
 	net_timer_stop(loop, &own->overdue);
 	net_timer_stop(loop, &own->retire);
+	mcp_ask_forget(&own->ask);
 	upstream_cancel(&own->call);
 	upstream_finish(&own->call);
 	answer_lost(own, mcp_home_close(&own->home));
+	if (own->held && own->home.state != MCP_CHANNEL_ENDED)
+		mcp_shared_freed(own->mcp->shared, &own->link.who);
 	*own->place = own->next;
 	if (own->next != NULL)
 		own->next->place = own->place;
@@ -80,10 +86,14 @@ static void free_own(struct mcp_own *own)
 	slab_give(&own->mcp->owns, own);
 }
 
-/* The session has ended, or nobody uses it. */
+/* The session has ended, nobody uses it, or another gateway has its stream by now. */
 static void on_told(struct mcp_home *home)
 {
-	free_own(CONTAINER_OF(home, struct mcp_own, home));
+	struct mcp_own *own = CONTAINER_OF(home, struct mcp_own, home);
+
+	if (home->state == MCP_CHANNEL_REPLACED)
+		own->held = false;
+	free_own(own);
 }
 
 /* ---- events ---- */
@@ -109,6 +119,14 @@ static void on_overdue(struct net_timer *timer)
 	set_overdue(CONTAINER_OF(timer, struct mcp_own, overdue));
 }
 
+/* Whoever takes the stream over goes on behind this event. */
+static void note_id(struct mcp_own *own)
+{
+	if (own->held)
+		mcp_shared_saw(own->mcp->shared, &own->link.who,
+			       mcp_buffer_slice(&own->filter.last_id));
+}
+
 static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 {
 	struct mcp_own *own = of_filter(filter);
@@ -120,6 +138,8 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 	const bool queued =
 		mcp_home_push(&own->home, &event, net_now(own->mcp->front->loop), &lost);
 
+	if (!slice_absent(passed->id))
+		note_id(own);
 	answer_lost(own, lost);
 	if (!queued && passed->asks)
 		mcp_answer_unheard(own->mcp, &own->link, passed->raw);
@@ -132,8 +152,10 @@ static void on_take(struct mcp_filter *filter, struct slice text, const struct m
 {
 	struct mcp_own *own = of_filter(filter);
 
-	if (filter->last_id.len != 0)
+	if (filter->last_id.len != 0) {
 		mcp_home_saw(&own->home, mcp_buffer_slice(&filter->last_id));
+		note_id(own);
+	}
 	mcp_sampling_begin(own->mcp, &own->link, &own->caller, text, message, NULL);
 }
 
@@ -229,16 +251,25 @@ static void on_done(struct upstream_call *call)
 		try_later(own);
 		return;
 	}
-	if (call->answer.status == 404 && own->opened) {
+	if (call->answer.status == 404 && (own->opened || own->resumes)) {
 		mcp_session_over(own->mcp, &own->link, MCP_END_UPSTREAM_404);
-	} else if (own->opened) {
+	} else if (own->resumes && own->filter.last_id.len != 0) {
+		own->filter.last_id.len =
+			0; /* of an event that the server does not know any more */
+		try_later(own);
+		return;
+	} else if (own->opened || own->resumes) {
 		/* There is no second one: the client's GET stays open, for one that was 200 and then is not ends
 		 * its session in some SDKs. */
 		upstream_finish(&own->call);
+		wake_waiter(own);
 		return;
 	} else {
 		/* Also a 404: some servers have no route for GET. */
 		mcp_home_answered(&own->home, false);
+		if (own->held)
+			mcp_shared_refused(own->mcp->shared, &own->link.who);
+		own->held = false;
 	}
 	free_own(own);
 }
@@ -311,27 +342,83 @@ static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_lin
 	return !slice_absent(own->caller.tenant) && mcp_link_copy(&own->link, link, &own->arena);
 }
 
-bool mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link, const struct caller *caller,
-		  struct mcp_request *request)
+/* This worker holds the session's stream from now on. */
+static bool take_home(struct mcp_own *own)
 {
-	struct mcp_own *own = mcp->leaving ? NULL : slab_take(&mcp->owns);
+	struct mcp_host *mcp = own->mcp;
 
-	if (own == NULL)
+	if (mcp_home_open(mcp->channels, &own->home, mcp->inbox, net_now(mcp->front->loop)) !=
+	    MCP_OPENED)
 		return false;
-	const bool good = init(own, mcp, link, caller);
-	own->home.who = link->who;
-	own->home.told = on_told;
-	if (!good ||
-	    mcp_home_open(mcp->channels, &own->home, mcp->inbox, net_now(mcp->front->loop)) !=
-		    MCP_OPENED ||
-	    !start(own)) {
+	own->held = own->ask.shared != NULL; /* also if the answer was late: Redis may have it */
+	if (own->resumes)                    /* a client may have seen that event */
+		mcp_home_saw(&own->home, mcp_buffer_slice(&own->filter.last_id));
+	return start(own);
+}
+
+/* Behind the last event that another gateway has seen on it, if one had the stream before. */
+static bool goes_on_behind(struct mcp_own *own, struct slice last_id)
+{
+	if (last_id.len == 0)
+		return true;
+	own->resumes = true;
+	return mcp_buffer_add(&own->filter.last_id, &own->arena, last_id);
+}
+
+/* Redis was late, but another gateway is known to have it. */
+static void go_by_what_is_known(struct mcp_own *own)
+{
+	struct mcp_ask *ask = &own->ask;
+
+	if (ask->answer == MCP_SHARED_UNKNOWN &&
+	    mcp_shared_home_known(own->mcp->shared, &own->link.who, &ask->home) &&
+	    mcp_home_look(own->mcp->channels, &own->link.who) == MCP_OPENED)
+		ask->answer = MCP_SHARED_OTHERS;
+}
+
+static void on_asked(struct mcp_ask *ask)
+{
+	struct mcp_own *own = CONTAINER_OF(ask, struct mcp_own, ask);
+	struct mcp_request *request = own->waiter;
+	go_by_what_is_known(own);
+	const bool free = ask->answer == MCP_SHARED_MINE || ask->answer == MCP_SHARED_UNKNOWN;
+	if (ask->answer == MCP_SHARED_REFUSED)
+		mcp_home_refuse(own->mcp->channels, &own->link.who, net_now(own->mcp->front->loop));
+	const bool holds = free && goes_on_behind(own, ask->last_id) && take_home(own);
+
+	if (request != NULL && request->home_found != NULL) {
+		own->waiter = NULL;
+		request->own = NULL;
+		request->home_found(request, ask);
+	}
+	if (!holds)
 		free_own(own);
-		return false;
+}
+
+enum mcp_own_begun mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
+				const struct caller *caller, struct mcp_request *request)
+{
+	struct mcp_own *own = NULL;
+	enum mcp_own_begun begun = MCP_OWN_OPENS;
+
+	if (!mcp->leaving && mcp_home_look(mcp->channels, &link->who) == MCP_OPENED)
+		own = slab_take(&mcp->owns);
+	if (own == NULL)
+		return MCP_OWN_NOT;
+	const bool good = init(own, mcp, link, caller);
+	own->home.who = own->ask.who = link->who;
+	own->home.told = on_told;
+	own->ask.done = on_asked;
+	if (good && mcp->shared != NULL && mcp_ask_home(mcp->shared, &own->ask, true)) {
+		begun = MCP_OWN_ASKS;
+	} else if (!good || !take_home(own)) {
+		free_own(own);
+		return MCP_OWN_NOT;
 	}
 	own->waiter = request;
 	if (request != NULL)
 		request->own = own;
-	return true;
+	return begun;
 }
 
 void mcp_own_forget(struct mcp_request *request)

@@ -14,6 +14,7 @@ struct mcp_sent {
 	struct mcp_link link;
 	struct arena arena;
 	struct slice body;
+	struct slice settles; /* the claim that is over with it; absent: none */
 	struct upstream_call call;
 	struct upstream_extra extra;
 	struct upstream_address pin;
@@ -25,6 +26,8 @@ static void free_sent(struct mcp_sent *sent)
 {
 	must_obj(sent, MCP_POST_MAGIC);
 	upstream_finish(&sent->call);
+	if (!slice_absent(sent->settles))
+		mcp_shared_settled(sent->mcp->shared, &sent->link.who, sent->settles);
 	sent->magic = 0;
 	arena_give(&sent->arena);
 	slab_give(&sent->mcp->posts, sent);
@@ -108,7 +111,8 @@ static bool start(struct mcp_sent *sent)
 	return mcp_call_start(sent->mcp, server, &sent->link, call, &sent->extra, &sent->pin);
 }
 
-bool mcp_post(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body)
+bool mcp_post_answer(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body,
+		     struct slice settles)
 {
 	struct mcp_sent *sent = slab_take(&mcp->posts);
 
@@ -117,11 +121,20 @@ bool mcp_post(struct mcp_host *mcp, const struct mcp_link *link, const struct ga
 	*sent = (struct mcp_sent){ .magic = MCP_POST_MAGIC, .mcp = mcp, .again.fire = on_again };
 	arena_init(&sent->arena, mcp->front->arenas, MCP_ARENA_MAX);
 	sent->body = gather_flat(body, &sent->arena);
-	if (!slice_absent(sent->body) && mcp_link_copy(&sent->link, link, &sent->arena) &&
-	    start(sent))
+	const struct slice claim =
+		slice_absent(settles) ? settles : arena_copy(&sent->arena, settles);
+	if (!slice_absent(sent->body) && slice_absent(claim) == slice_absent(settles) &&
+	    mcp_link_copy(&sent->link, link, &sent->arena) && start(sent)) {
+		sent->settles = claim;
 		return true;
+	}
 	free_sent(sent);
 	return false;
+}
+
+bool mcp_post(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body)
+{
+	return mcp_post_answer(mcp, link, body, slice_of(NULL, 0));
 }
 
 void mcp_post_error(struct mcp_host *mcp, const struct mcp_link *link, struct slice id,

@@ -33,6 +33,9 @@ static void free_sampling(struct mcp_sampling *sampling)
 	leave_stream(sampling);
 	cancel_leave(&sampling->by_id);
 	cancel_leave(&sampling->by_session);
+	mcp_ask_forget(&sampling->claim);
+	if (sampling->claimed)
+		mcp_shared_settled(sampling->mcp->shared, &sampling->link.who, sampling->id_text);
 	sampling->magic = 0;
 	arena_give(&sampling->arena);
 	slab_give(&sampling->mcp->samplings, sampling);
@@ -42,8 +45,8 @@ static void free_sampling(struct mcp_sampling *sampling)
 static void abandon(struct mcp_sampling *sampling, enum err outcome)
 {
 	count(sampling, outcome);
-	must(sampling->call != NULL);
-	sampling_abandon(sampling->call);
+	if (sampling->call != NULL)
+		sampling_abandon(sampling->call);
 	free_sampling(sampling);
 }
 
@@ -59,144 +62,13 @@ static void on_session_over(struct cancel_entry *entry)
 
 /* ---- the answer ---- */
 
-static void write_error(struct mcp_sampling *sampling, struct gather *body,
-			const struct fault *fault, const struct error_data *data)
-{
-	sampling->status = err_info(fault->err)->status;
-	jsonrpc_write_error(body, sampling->id, fault, data);
-}
-
-/* A drain is not the server's matter: -32603 (FRONTS 2, Leaving). */
-static struct fault told(const struct fault *fault)
-{
-	struct fault out = *fault;
-
-	if (out.err == ERR_DRAINING)
-		out.err = ERR_SERVER_DRAINING;
-	return out;
-}
-
-static void write_result(struct mcp_sampling *sampling, struct gather *body,
-			 const struct sampling_outcome *outcome)
-{
-	const struct result_meta meta = {
-		.usd_nano = outcome->usd_nano,
-		.model_id = outcome->model_id,
-		.provider = outcome->provider,
-		.attempts = outcome->attempts,
-	};
-
-	sampling->status = 200;
-	if (sampling->entry != NULL)
-		sampling_write_bare(body, outcome->result, mcp_link_revision(&sampling->link),
-				    sampling->request.tools_present, &meta);
-	else
-		sampling_write_result(body, sampling->id, outcome->result,
-				      mcp_link_revision(&sampling->link),
-				      sampling->request.tools_present, &meta);
-}
-
-static const struct slice before_id = SLICE_INIT("{\"jsonrpc\":\"2.0\",\"id\":");
-
-static void write_copy(struct mcp_sampling *sampling, struct gather *body,
-		       const struct sampling_outcome *outcome)
-{
-	sampling->status = err_info(outcome->fault.err)->status;
-	gather_raw(body, before_id);
-	gather_raw(body, sampling->id);
-	gather_lit(body, ",");
-	gather_raw(body, outcome->copy);
-	gather_lit(body, "}");
-}
-
-static void write_outcome(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
-{
-	struct gather *body = &sampling->answer;
-	const struct fault fault = told(&outcome->fault);
-
-	gather_init(body, &sampling->arena);
-	if (outcome->end == SAMPLING_RESULT)
-		write_result(sampling, body, outcome);
-	else if (outcome->end == SAMPLING_COPY)
-		write_copy(sampling, body, outcome);
-	else
-		write_error(sampling, body, &fault, &outcome->data);
-}
-
-static struct slice on_keep(void *owner, const struct sampling_outcome *outcome)
-{
-	struct mcp_sampling *sampling = owner;
-	const size_t front = before_id.len + sampling->id.len + 1;
-
-	sampling->kept = false;
-	write_outcome(sampling, outcome);
-	if (gather_done(&sampling->answer) != ERR_OK)
-		return slice_of(NULL, 0);
-	const struct slice whole = gather_flat(&sampling->answer, &sampling->arena);
-	sampling->kept = !slice_absent(whole);
-	if (sampling->entry != NULL && outcome->end == SAMPLING_RESULT)
-		return whole; /* bare */
-	if (slice_absent(whole) || whole.len <= front + 1)
-		return slice_of(NULL, 0);
-	return slice_of(whole.at + front, whole.len - front - 1);
-}
-
-static void post_busy(struct mcp_sampling *sampling)
-{
-	const struct fault fault = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
-
-	mcp_post_error(sampling->mcp, &sampling->link, sampling->id, &fault, NULL);
-}
-
-static void post_answer(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
-{
-	if (!sampling->kept)
-		write_outcome(sampling, outcome);
-	const bool written = sampling->kept || gather_done(&sampling->answer) == ERR_OK;
-	if (!written || !mcp_post(sampling->mcp, &sampling->link, &sampling->answer))
-		post_busy(sampling);
-}
-
-static void fail_entry(struct mcp_sampling *sampling, const struct fault *fault,
-		       const struct error_data *data)
-{
-	sampling->status = err_info(fault->err)->status;
-	sampling->entry->events->failed(sampling->entry, fault, data);
-}
-
-/* An entry of a round is answered with the bare result. */
-static void tell_entry(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
-{
-	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
-	const struct fault fault = told(&outcome->fault);
-
-	if (outcome->end != SAMPLING_RESULT &&
-	    (outcome->end != SAMPLING_COPY || outcome->fault.err != ERR_OK)) {
-		fail_entry(sampling, &fault, &outcome->data);
-		return;
-	}
-	gather_init(&sampling->answer, &sampling->arena);
-	sampling->status = 200;
-	if (outcome->end == SAMPLING_COPY)
-		gather_raw(&sampling->answer, outcome->copy);
-	else
-		write_result(sampling, &sampling->answer, outcome);
-	if (gather_done(&sampling->answer) == ERR_OK)
-		sampling->entry->events->answered(sampling->entry, &sampling->answer);
-	else
-		fail_entry(sampling, &busy, NULL);
-}
-
 static void on_done(void *owner, const struct sampling_outcome *outcome)
 {
 	struct mcp_sampling *sampling = owner;
 
 	must_obj(sampling, MCP_SAMPLING_MAGIC);
 	struct mcp_entry *entry = sampling->entry;
-	if (entry != NULL)
-		tell_entry(sampling, outcome);
-	else
-		post_answer(sampling, outcome);
+	mcp_sampling_answer(sampling, outcome);
 	count(sampling, outcome->end == SAMPLING_REFUSED ? outcome->fault.err : ERR_OK);
 	sampling_end(sampling->call, ERR_OK);
 	free_sampling(sampling);
@@ -231,7 +103,7 @@ static void on_report(const void *owner, struct log_request *line)
 static const struct sampling_front sampling_front = {
 	.name = "mcp",
 	.digest = on_digest,
-	.keep = on_keep,
+	.keep = mcp_sampling_keep,
 	.done = on_done,
 	.report = on_report,
 };
@@ -260,8 +132,8 @@ static void refuse_err(struct mcp_sampling *sampling, enum err err)
 	refuse(sampling, &fault);
 }
 
-/* Of the tenant that the session belongs to, for the server that asks. */
-static bool find_caller(struct mcp_sampling *sampling, const struct caller *caller)
+/* Of the tenant that the session belongs to, for the server that asks. False: no memory. */
+static bool copy_caller(struct mcp_sampling *sampling, const struct caller *caller)
 {
 	sampling->caller = *caller;
 	sampling->caller.server = sampling->link.token.server;
@@ -269,7 +141,12 @@ static bool find_caller(struct mcp_sampling *sampling, const struct caller *call
 	if (!slice_absent(caller->server))
 		sampling->client = arena_copy(&sampling->arena, caller->server);
 	return !slice_absent(sampling->caller.tenant) &&
-	       caller_account(&sampling->caller, sampling->mcp->front->config,
+	       slice_absent(sampling->client) == slice_absent(caller->server);
+}
+
+static bool find_account(struct mcp_sampling *sampling)
+{
+	return caller_account(&sampling->caller, sampling->mcp->front->config,
 			      &sampling->caller.account, &sampling->caller.plan);
 }
 
@@ -304,32 +181,37 @@ static void find_tool(struct mcp_sampling *sampling)
 		sampling->tool = slice_of(NULL, 0);
 }
 
-static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
+static void join_stream(struct mcp_sampling *sampling, struct mcp_request *stream)
 {
-	struct mcp_host *mcp = sampling->mcp;
-
-	if (mcp_link_has_session(&sampling->link)) {
-		sampling->by_id.key = mcp_asked_key(&sampling->link.who.key, sampling->id_text);
-		sampling->by_id.cancelled = on_given_up;
-		cancel_enter(mcp->cancels, &sampling->by_id, mcp->inbox);
-		sampling->by_session.key = sampling->link.who.key;
-		sampling->by_session.cancelled = on_session_over;
-		cancel_enter(mcp->cancels, &sampling->by_session, mcp->inbox);
-	}
-	if (stream == NULL) {
-		find_tool(sampling);
-		return;
-	}
-	if (!slice_absent(stream->tool))
-		sampling->tool = arena_copy(&sampling->arena, stream->tool);
-	if (sampling->entry != NULL)
-		return;
 	sampling->stream = stream;
 	sampling->next = stream->samplings;
 	sampling->place = &stream->samplings;
 	if (sampling->next != NULL)
 		sampling->next->place = &sampling->next;
 	stream->samplings = sampling;
+}
+
+/* From here on it can be given up. */
+static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
+{
+	struct mcp_host *mcp = sampling->mcp;
+
+	if (stream == NULL)
+		find_tool(sampling);
+	else if (!slice_absent(stream->tool))
+		sampling->tool = arena_copy(&sampling->arena, stream->tool);
+	if (stream != NULL && sampling->entry == NULL)
+		join_stream(sampling, stream);
+	if (!mcp_link_has_session(&sampling->link))
+		return;
+	sampling->busy =
+		cancel_count(mcp->cancels, sampling->link.who.key) >= MCP_SESSION_SAMPLINGS_MAX;
+	sampling->by_id.key = mcp_asked_key(&sampling->link.who.key, sampling->id_text);
+	sampling->by_id.cancelled = on_given_up;
+	cancel_enter(mcp->cancels, &sampling->by_id, mcp->inbox);
+	sampling->by_session.key = sampling->link.who.key;
+	sampling->by_session.cancelled = on_session_over;
+	cancel_enter(mcp->cancels, &sampling->by_session, mcp->inbox);
 }
 
 /* Names the request to all gateways: the same one is paid for once. */
@@ -348,12 +230,12 @@ static void name_once(struct mcp_sampling *sampling)
 	sampling->ask.idempotency_key = slice_of(sampling->once, sizeof(sampling->once));
 }
 
-static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mcp_request *stream)
+static void ask_core(struct mcp_sampling *sampling)
 {
 	struct mcp_host *mcp = sampling->mcp;
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 	const enum err err = sampling_read(
-		text, mcp_link_revision(&sampling->link), &sampling_limits_default,
+		sampling->ask.body, mcp_link_revision(&sampling->link), &sampling_limits_default,
 		mcp->front->json, &sampling->arena, &sampling->rpc, &sampling->request, &fault);
 
 	if (err != ERR_OK) {
@@ -364,7 +246,6 @@ static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mc
 	sampling->ask.request = &sampling->request;
 	sampling->ask.deadline = deadline_of(sampling, sampling->ask.started);
 	name_once(sampling);
-	enter(sampling, stream);
 	sampling->call =
 		sampling_begin(mcp->front->core, &sampling->ask, &sampling_front, sampling);
 	if (sampling->call == NULL)
@@ -377,23 +258,24 @@ static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mc
 
 /* False: there is no memory, not even for the error. */
 static bool init(struct mcp_sampling *sampling, struct mcp_host *mcp, const struct mcp_link *link,
-		 struct slice *text, const struct mcp_message *message)
+		 const struct caller *caller, struct slice text, const struct mcp_message *message)
 {
-	const size_t id_at = (size_t)(message->id.at - text->at);
+	const size_t id_at = (size_t)(message->id.at - text.at);
 
 	*sampling = (struct mcp_sampling){ .magic = MCP_SAMPLING_MAGIC, .mcp = mcp };
 	arena_init(&sampling->arena, mcp->front->arenas, MCP_ARENA_MAX);
 	sampling_new_ids(mcp->front->core, slice_of(NULL, 0), &sampling->ids);
-	*text = arena_copy(&sampling->arena, *text);
-	if (slice_absent(*text) || !mcp_link_copy(&sampling->link, link, &sampling->arena))
+	text = arena_copy(&sampling->arena, text);
+	if (slice_absent(text) || !mcp_link_copy(&sampling->link, link, &sampling->arena) ||
+	    !copy_caller(sampling, caller))
 		return false;
-	sampling->id = slice_of(text->at + id_at, message->id.len);
+	sampling->id = slice_of(text.at + id_at, message->id.len);
 	sampling->id_text = json_loose_id_text(sampling->id, &sampling->arena);
 	sampling->ask = (struct sampling_ask){
 		.caller = &sampling->caller,
 		.ids = &sampling->ids,
 		.arena = &sampling->arena,
-		.body = *text,
+		.body = text,
 		.at = SLICE("$.params"),
 		.started = net_now(mcp->front->loop),
 		.deadline = NSEC_NEVER,
@@ -407,32 +289,34 @@ static bool is_unsolicited(const struct mcp_sampling *sampling)
 {
 	const struct mcp_server *server = mcp_link_server(sampling->mcp, &sampling->link);
 
-	return server != NULL && !server->unsolicited &&
+	return server != NULL && !server->unsolicited && sampling->claim.calls == 0 &&
 	       cancel_count(sampling->mcp->cancels,
 			    mcp_call_key(&sampling->link.who.key, SLICE(""))) == 0;
 }
 
-static void begin(struct mcp_sampling *sampling, const struct caller *caller, struct slice text,
-		  struct mcp_request *stream)
+void mcp_sampling_admit(struct mcp_sampling *sampling)
 {
-	struct mcp_host *mcp = sampling->mcp;
 	const struct mcp_link *link = &sampling->link;
 
-	if (!find_caller(sampling, caller)) {
+	if (!find_account(sampling)) {
 		sampling->ask.caller = NULL;
 		refuse_err(sampling, ERR_UNAUTHORIZED);
 	} else if (!plan_may_use_mcp(sampling->caller.account->plan, link->token.server)) {
 		refuse_err(sampling, ERR_SERVER_FORBIDDEN);
 	} else if (!mcp_link_answers(link)) {
 		refuse_err(sampling, ERR_SAMPLING_REFUSED);
-	} else if (stream == NULL && is_unsolicited(sampling)) {
+	} else if (sampling->unsolicited && is_unsolicited(sampling)) {
 		refuse_err(sampling, ERR_UNSOLICITED);
-	} else if (mcp_link_has_session(link) &&
-		   cancel_count(mcp->cancels, link->who.key) >= MCP_SESSION_SAMPLINGS_MAX) {
+	} else if (sampling->busy) {
 		refuse_err(sampling, ERR_SAMPLINGS_BUSY);
 	} else {
-		ask_core(sampling, text, stream);
+		ask_core(sampling);
 	}
+}
+
+void mcp_sampling_leave(struct mcp_sampling *sampling)
+{
+	free_sampling(sampling);
 }
 
 /* A request that comes again, because its stream was resumed, is answered once (mcp-proxy.md 5.3.3). */
@@ -443,27 +327,61 @@ static bool is_repeated(struct mcp_host *mcp, const struct mcp_link *link, struc
 		       MCP_CLAIMED_BEFORE;
 }
 
+static void no_memory(struct mcp_host *mcp, const struct mcp_link *link, struct slice id)
+{
+	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
+
+	metrics_mcp_sampling(mcp->metrics, link->series, ERR_BUSY);
+	mcp_post_error(mcp, link, id, &busy, NULL);
+}
+
 void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
 			const struct caller *caller, struct slice text,
 			const struct mcp_message *message, struct mcp_request *stream)
 {
-	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
 	struct mcp_sampling *sampling = slab_take(&mcp->samplings);
 
 	if (sampling == NULL) {
-		metrics_mcp_sampling(mcp->metrics, link->series, ERR_BUSY);
-		mcp_post_error(mcp, link, message->id, &busy, NULL);
+		no_memory(mcp, link, message->id);
 		return;
 	}
-	if (!init(sampling, mcp, link, &text, message)) {
-		metrics_mcp_sampling(mcp->metrics, link->series, ERR_BUSY);
-		mcp_post_error(mcp, link, message->id, &busy, NULL);
+	if (!init(sampling, mcp, link, caller, text, message)) {
+		no_memory(mcp, link, message->id);
 		free_sampling(sampling);
 	} else if (is_repeated(mcp, &sampling->link, sampling->id_text)) {
 		free_sampling(sampling);
 	} else {
-		begin(sampling, caller, text, stream);
+		sampling->unsolicited = stream == NULL;
+		enter(sampling, stream);
+		mcp_sampling_claim(sampling);
 	}
+}
+
+/* Its server has waited since then. */
+static void came_at(struct mcp_sampling *sampling, uint64_t came_s)
+{
+	const uint64_t now_s = sampling->ask.started_wall_ns / SEC;
+	const nsec_t age = now_s > came_s ? (nsec_t)(now_s - came_s) * SEC : 0;
+
+	sampling->ask.started -= age < sampling->ask.started ? age : sampling->ask.started;
+}
+
+void mcp_sampling_inherit(struct mcp_host *mcp, const struct mcp_link *link,
+			  const struct caller *caller, struct slice text,
+			  const struct mcp_message *message, uint64_t came_s)
+{
+	struct mcp_sampling *sampling = slab_take(&mcp->samplings);
+
+	if (sampling == NULL || !init(sampling, mcp, link, caller, text, message)) {
+		no_memory(mcp, link, message->id);
+		if (sampling != NULL)
+			free_sampling(sampling);
+		return;
+	}
+	came_at(sampling, came_s);
+	enter(sampling, NULL);
+	sampling->claimed = true;
+	mcp_sampling_admit(sampling);
 }
 
 /* ---- an entry of a round ---- */
@@ -485,12 +403,12 @@ static struct slice request_of(struct slice params, struct arena *into)
 }
 
 static bool init_entry(struct mcp_sampling *sampling, struct mcp_host *mcp,
-		       const struct mcp_link *link, struct slice *text)
+		       const struct mcp_link *link, const struct caller *caller, struct slice text)
 {
 	struct mcp_message message;
 
-	mcp_message_read(*text, &message);
-	return init(sampling, mcp, link, text, &message);
+	mcp_message_read(text, &message);
+	return init(sampling, mcp, link, caller, text, &message);
 }
 
 void mcp_sampling_ask(struct mcp_host *mcp, const struct mcp_link *link,
@@ -500,16 +418,17 @@ void mcp_sampling_ask(struct mcp_host *mcp, const struct mcp_link *link,
 	struct arena scratch;
 
 	arena_init(&scratch, mcp->front->arenas, MCP_ARENA_MAX);
-	struct slice text = request_of(params, &scratch);
+	const struct slice text = request_of(params, &scratch);
 	struct mcp_sampling *sampling = slice_absent(text) ? NULL : slab_take(&mcp->samplings);
 	if (sampling == NULL) {
 		entry->events->failed(entry, &busy, NULL);
-	} else if (!init_entry(sampling, mcp, link, &text)) {
+	} else if (!init_entry(sampling, mcp, link, caller, text)) {
 		entry->events->failed(entry, &busy, NULL);
 		free_sampling(sampling);
 	} else {
 		sampling->entry = entry;
-		begin(sampling, caller, text, entry->request);
+		enter(sampling, entry->request);
+		mcp_sampling_admit(sampling);
 	}
 	arena_give(&scratch);
 }

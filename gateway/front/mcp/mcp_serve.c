@@ -92,7 +92,9 @@ static bool open_session(struct mcp_request *request)
 	if (!mcp_link_place(link, request->server) ||
 	    mcp_session_ended(request->mcp->channels, &link->who, net_now(request->host->loop)))
 		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
-	mcp_session_used(request->mcp->channels, &link->who, net_now(request->host->loop));
+	if (mcp_session_used(request->mcp->channels, &link->who, net_now(request->host->loop)) &&
+	    request->mcp->shared != NULL)
+		mcp_shared_used(request->mcp->shared, &link->who);
 	return true;
 }
 
@@ -218,6 +220,11 @@ static bool serve_post(struct mcp_request *request)
 	return request->modern ? mcp_round_serve(request) : serve_session(request);
 }
 
+static bool pass_empty(struct mcp_request *request)
+{
+	return mcp_forward(request, slice_of("", 0));
+}
+
 bool mcp_serve(struct mcp_request *request)
 {
 	request->modern = request->verb == MCP_VERB_POST && !request->posted.batch &&
@@ -234,7 +241,5 @@ bool mcp_serve(struct mcp_request *request)
 		request->may_sse = request->server->transport != MCP_HTTP;
 		request->sse_only = request->server->transport == MCP_SSE;
 	}
-	if (request->may_sse && !mcp_take_place(request))
-		return false;
-	return mcp_forward(request, slice_of("", 0));
+	return request->may_sse ? mcp_place_for(request, pass_empty) : pass_empty(request);
 }

@@ -26,6 +26,8 @@ void mcp_sse_note(struct mcp_request *request, enum revision revision)
 	const bool first = mcp_session_noted(request->mcp->channels, &link->who) == 0;
 
 	mcp_session_note(request->mcp->channels, &link->who, note, net_now(request->host->loop));
+	if (request->mcp->shared != NULL)
+		mcp_shared_note(request->mcp->shared, &link->who, note);
 	mcp_sse_refresh(request);
 	if (first) /* initialize may be sent twice */
 		mcp_session_log_begin(request);
@@ -98,7 +100,7 @@ static bool begin_session(struct mcp_request *request, struct slice said)
 		token->pin = mcp_pin_of(&request->extra.peer);
 	request->link.sse = request->sse_stream = true;
 	mcp_link_who(&request->link);
-	mcp_session_begin(&request->place, &request->link.who, net_now(request->host->loop));
+	mcp_place_begun(request);
 	return true;
 }
 
