@@ -438,6 +438,7 @@ static struct run once(const struct walk *walk, const struct scenario *scenario,
 
 /* ---- every vector ----------------------------------------------------------------------------- */
 
+static struct walk first; /* of the configuration between tests */
 static struct {
 	size_t runs, faults; /* of memory */
 	size_t results, errors, streams;
@@ -456,14 +457,26 @@ static struct run plain_run(const struct walk *walk)
 	return run;
 }
 
+static void use_config(const struct config *config)
+{
+	worker_set_config(world.worker, config, 2);
+	rig_deliver();
+}
+
+/* The worker reads its configuration until it has the next one. */
+static void walk_end(struct walk *walk)
+{
+	use_config(first.config);
+	walk_fini(walk);
+}
+
 static void every_fault_ends_in_a_named_error_and_leaves_nothing(void **state)
 {
 	const struct vector *vector = *state;
 	struct walk walk;
 
 	walk_init(&walk, vector);
-	worker_set_config(world.worker, walk.config, 2);
-	rig_deliver();
+	use_config(walk.config);
 	struct run plain = plain_run(&walk);
 	for (size_t s = 0; s < COUNT_OF(scenarios); s++) {
 		bool failed = true;
@@ -474,7 +487,7 @@ static void every_fault_ends_in_a_named_error_and_leaves_nothing(void **state)
 			sums.faults += fail != 0 && failed;
 		}
 	}
-	walk_fini(&walk);
+	walk_end(&walk);
 }
 
 /* ---- heads that wait for 100 Continue --------------------------------------------------------- */
@@ -514,8 +527,7 @@ static void heads_are_judged_without_their_bodies(void **state)
 	struct walk walk;
 
 	walk_init(&walk, *state);
-	worker_set_config(world.worker, walk.config, 2);
-	rig_deliver();
+	use_config(walk.config);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct run run = { .walk = &walk, .scenario = &scenarios[0] };
 		check(&run,
@@ -527,7 +539,7 @@ static void heads_are_judged_without_their_bodies(void **state)
 			      status == rows[i].status || status == err_info(ERR_BUSY)->status);
 		}
 	}
-	walk_fini(&walk);
+	walk_end(&walk);
 }
 
 static void the_cases_get_to_every_place(void **state)
@@ -562,7 +574,6 @@ static struct CMUnitTest *make_tests(struct golden_set *set, size_t *count)
 int main(void)
 {
 	struct golden_set set;
-	struct walk first;
 	size_t count;
 
 	golden_load(&set);
