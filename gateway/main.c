@@ -27,12 +27,14 @@ static const struct command {
 } commands[] = {
 	{ "serve", command_serve, " --config F", NULL, "run the gateway in the foreground" },
 	{ "check", command_check, " [--verbose] F", NULL,
-	  "validate a configuration: every problem with its line; --verbose: the models in force" },
+	  "validate a configuration: every problem with its line; --verbose: the models and "
+	  "MCP servers in force" },
 	{ "explain", command_explain,
 	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
-	  " --config F [--tenant T] --log LINE [--format text|json]",
+	  " --config F [--tenant T] --log LINE [--format text|json]\n"
+	  "  explain --config F --server NAME [--format text|json]",
 	  "the rules and the routing decision for a request, or for a line of the log: candidates, "
-	  "scores, winner" },
+	  "scores, winner; or where an MCP server is, who may use it, and who answers it" },
 	{ "translate", command_translate,
 	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
 	  NULL, "the provider request that would be sent" },

@@ -1,6 +1,7 @@
 #include "gateway/command/command_config.h"
 
 #include "codec/base/sha256.h"
+#include "gateway/command/command_server.h"
 #include "gateway/settings/settings.h"
 
 #include <errno.h>
@@ -43,6 +44,8 @@ int command_check(int argc, char **argv)
 		(void)written(stdout);
 		return 1;
 	}
+	for (uint32_t i = 0; verbose && i < config->mcp_server_count; i++)
+		server_print(config, &config->mcp_servers[i]);
 	(void)printf("%s: ok (%u providers, %u models, ", path, config->provider_count,
 		     config->catalog.count);
 	if (config->mcp_server_count != 0)

@@ -1,5 +1,6 @@
 /* command_explain.c - the routing decision in words and in JSON, of a request or of a line of the log. */
 #include "codec/set.h"
+#include "gateway/command/command_server.h"
 #include "gateway/command/command_walk_parts.h"
 
 #include "codec/base/must.h"
@@ -258,6 +259,10 @@ static void explain_json(const struct explained *e)
 
 	(void)printf("{\"config\":\"%s\"", e->walk->config->digest);
 	put_text(e, "tenant", e->walk->tenant->id);
+	if (e->walk->mcp_server != NULL) {
+		(void)fputs(",\"mcp_server\":", stdout);
+		server_print_json(e->walk, e->walk->mcp_server, e->walk->tenant);
+	}
 	if (e->has_policy) {
 		(void)fputs(",\"policy\":", stdout);
 		policy_json(e);
@@ -493,7 +498,7 @@ static void ask_again(struct explained *e)
 	};
 }
 
-void walk_explain(struct walk *walk)
+static void explain_decision(struct walk *walk)
 {
 	const struct catalog *catalog = &walk->config->catalog;
 	struct route_candidate *trace =
@@ -520,4 +525,28 @@ void walk_explain(struct walk *walk)
 		explain_json(&e);
 	else
 		explain_text(&e);
+}
+
+/* ---- a server ---- */
+
+static void explain_server(struct walk *walk)
+{
+	if (walk->json) {
+		server_print_json(walk, walk->mcp_server, walk->tenant);
+		(void)fputs("\n", stdout);
+		return;
+	}
+	server_print(walk->config, walk->mcp_server);
+	server_print_users(walk->config, walk->mcp_server, walk->tenant);
+}
+
+void walk_explain(struct walk *walk)
+{
+	if (walk->mcp_server != NULL && (walk->tenant == NULL || !walk->json))
+		explain_server(walk);
+	if (walk->tenant == NULL)
+		return;
+	if (walk->mcp_server != NULL && !walk->json)
+		(void)fputs("\n", stdout);
+	explain_decision(walk);
 }

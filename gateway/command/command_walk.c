@@ -21,11 +21,14 @@ static int usage(const char *command)
 		      "[--format text|json] <request.json\n",
 		      command);
 	if (strcmp(command, "explain") == 0)
-		(void)fputs("       sluice explain --config FILE [--tenant ID] --log LINE "
-			    "[--format text|json]\n"
-			    "              (LINE: a line of the log as it stands; - reads it from "
-			    "standard input)\n",
-			    stderr);
+		(void)fputs(
+			"       sluice explain --config FILE [--tenant ID] --log LINE "
+			"[--format text|json]\n"
+			"              (LINE: a line of the log as it stands; - reads it from "
+			"standard input)\n"
+			"       sluice explain --config FILE --server NAME [--format text|json]\n"
+			"              (NAME: an MCP server of the file)\n",
+			stderr);
 	return EXIT_USAGE;
 }
 
@@ -61,10 +64,13 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 		else
 			return false;
 	}
+	if (optind != argc || walk->config_path == NULL)
+		return false;
 	/* A line says itself of whom and of which revision it is. */
-	return optind == argc && walk->config_path != NULL &&
-	       (walk->log == NULL ? walk->tenant_id != NULL
-				  : walk->server == NULL && !walk->revision_said);
+	if (walk->log != NULL)
+		return walk->server == NULL && !walk->revision_said;
+	return walk->tenant_id != NULL ||
+	       (strcmp(argv[1], "explain") == 0 && walk->server != NULL && !walk->revision_said);
 }
 
 static bool read_stdin(struct walk *walk)
@@ -116,6 +122,17 @@ static bool read_log(struct walk *walk)
 	return false;
 }
 
+/* An MCP server that is explained without a request has to be there. */
+static bool find_server(struct walk *walk)
+{
+	if (walk->server != NULL)
+		walk->mcp_server = config_mcp_named(walk->config, slice_str(walk->server));
+	if (walk->mcp_server == NULL && walk->tenant_id == NULL && walk->log == NULL)
+		(void)fprintf(stderr, "sluice: %s has no MCP server \"%s\" in mcp_servers\n",
+			      walk->config_path, walk->server);
+	return walk->mcp_server != NULL || walk->tenant_id != NULL || walk->log != NULL;
+}
+
 static bool prepare(struct walk *walk)
 {
 	const struct settings_source source = { .path = walk->config_path };
@@ -132,8 +149,11 @@ static bool prepare(struct walk *walk)
 	arena_init(&walk->call.arena, &walk->pool, REQUEST_ARENA_MAX);
 	if (walk->log != NULL)
 		return read_log(walk);
-	return find_tenant(walk, slice_str(walk->tenant_id), slice_str(walk->server)) &&
-	       read_stdin(walk);
+	if (!find_server(walk))
+		return false;
+	return walk->tenant_id == NULL ||
+	       (find_tenant(walk, slice_str(walk->tenant_id), slice_str(walk->server)) &&
+		read_stdin(walk));
 }
 
 /* Up to the point where the store would be asked, or to the refusal. */
@@ -265,7 +285,7 @@ static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 	if (!parse_options(walk, argc, argv)) {
 		status = usage(argv[1]);
 	} else if (prepare(walk)) {
-		if (walk->log == NULL)
+		if (walk->tenant != NULL && walk->log == NULL)
 			run(walk);
 		print(walk);
 		status = walk->refused ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -14,6 +14,7 @@ struct walk {
 	bool json;
 	struct config *config;
 	const struct tenant *tenant;
+	const struct mcp_server *mcp_server; /* of that name; NULL: the name is of callers alone */
 	struct slice body;
 	struct http_incoming in; /* the call's */
 	struct rpc_call call;    /* its arena is also the command's */

@@ -1,5 +1,6 @@
 """What a reload does to MCP servers, and what plans and listeners say of them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -106,6 +107,83 @@ class Settings(mcp_rig.Case):
         self.assertIn("2 MCP servers", check.stdout)
         self.assertIn("mcp_servers.two: no plan allows it", check.stderr)
         self.assertIn("there is no MCP server on;", check.stderr)
+        verbose = subprocess.run([harness.BIN, "check", "--verbose", gateway.config_path], capture_output=True, text=True, check=True)
+        self.assertRegex(verbose.stdout, r"(?s)mcp_servers\.one\n.*samplings +backfill: .*used by +1 of 1 tenants\n"
+                                         r"mcp_servers\.two\n.*used by +0 of 1 tenants\n")
+
+    def explain(self, gateway, *options, request="", code=0):
+        run = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, *options], input=request,
+                             capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        return run.stdout if code == 0 else run.stderr
+
+    def explained(self):
+        """A gateway with servers of every mode, and tenants that may use them, may not, and have no models there."""
+        places = [{"url": "http://127.0.0.1:1/mcp?secret=yes", "weight": 2}, {"url": "http://127.0.0.1:2/mcp"}]
+        settings = self.settings({
+            "plain": {"url": "http://127.0.0.1:1/mcp"}, "off": {"url": "http://127.0.0.1:1/mcp", "enabled": False},
+            "forced": {"endpoints": places, "sampling": "force", "authorization": "Bearer hidden", "pass_headers": ["X-Team"],
+                       "unsolicited": "refuse", "sessions": 7, "transport": "http"},
+            "users": {"url": "http://127.0.0.1:1/mcp", "sampling": "relay", "auth": "client"},
+            "none": {"url": "http://127.0.0.1:1/mcp", "sampling": "refuse"}}, public_url="https://sluice.example")
+        plan = settings["plans"]["standard"]
+        plan["mcp_servers"] = {"allow": ["*"], "deny": ["none"]}
+        plan["limits"].update({"mcp_sessions": 9, "mcp_messages_per_minute": 77})
+        plan["servers"] = {"forced": {"models": {"allow": ["gpt-*"], "default": "gpt-test"}, "capabilities": {"tools": False},
+                                      "limits": {"requests_per_minute": 5}}}
+        settings["tenants"] += [harness.tenant("elsewhere", OTHER_KEY, fronts=["sampling"]),
+                                harness.tenant("mute", OTHER_KEY + "-3", plan="mute")]
+        settings["plans"]["mute"] = {"mcp_servers": {"allow": ["*"]}}
+        return self.gateway(settings)
+
+    def test_explain_says_what_is_in_force_of_a_server_and_who_may_use_it(self):
+        gateway = self.explained()
+
+        def server(name, *options):
+            return json.loads(self.explain(gateway, "--server", name, "--format", "json", *options))
+        plain, forced = server("plain"), server("forced")
+        self.assertEqual([(one["tenant"], one["verdict"], one["declared"]) for one in plain["tenants"]],
+                         [("acme", "permits", {"tools": {}}), ("mute", "permits", None)])
+        self.assertEqual((plain["sampling"], plain["unsolicited"], plain["credentials"], plain["transport"], plain["public_url"]),
+                         ("backfill", "allow", "none", "auto", "https://sluice.example"))
+        acme = forced["tenants"][0]
+        self.assertEqual((acme["models"], acme["declared"], acme["mcp_sessions"], acme["mcp_messages_per_minute"]),
+                         (["gpt-test"], {}, 9, 77))
+        self.assertEqual((forced["credentials"], forced["sessions"], [one["weight"] for one in forced["endpoints"]]),
+                         ("gateway", 7, [2, 1]))
+        self.assertEqual((server("users")["credentials"], server("off")["tenants"]), ("client", []))
+        self.assertEqual([(one["tenant"], one["declared"]) for one in server("none")["tenants"]], [("mute", None)])
+        text = self.explain(gateway, "--server", "forced")
+        for words in ("https://sluice.example/mcp/forced", "http://127.0.0.1:1/mcp?..., weight 2", "force: answered here", "x-team",
+                      "refused while the client has no call open", "if the server refuses what is declared: {} instead",
+                      "from authorization or headers", "7 at once", "used by        2 of 3 tenants"):
+            self.assertIn(words, text)
+        self.assertNotIn("hidden", text)
+        self.assertNotIn("secret", text)
+        self.assertRegex(text, r"(?m)^acme +yes +1 +77 +9 +\{\} +answered here$")
+        self.assertRegex(text, r"(?m)^mute +yes .* refused: no model is permitted$")
+        self.assertIn("mcp_servers.off: is not enabled", self.explain(gateway, "--server", "off"))
+        self.assertIn('no MCP server "gone"', self.explain(gateway, "--server", "gone", code=1))
+        self.assertIn("usage:", self.explain(gateway, "--server", "plain", "--revision", "2025-06-18", code=2))
+
+    def test_a_request_s_decision_says_whether_the_tenant_may_use_the_server(self):
+        gateway = self.explained()
+        request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "maxTokens": 10, "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]}})
+        for tenant, name, verdict in (("acme", "forced", {"verdict": "permits"}),
+                                      ("acme", "none", {"verdict": "refuses", "reason": "server_forbidden"}),
+                                      ("acme", "off", {"verdict": "refuses", "reason": "server_unknown"}),
+                                      ("elsewhere", "plain", {"verdict": "refuses", "reason": "front_forbidden"})):
+            with self.subTest(tenant=tenant, server=name):
+                options = ["--tenant", tenant, "--server", name]
+                said = json.loads(self.explain(gateway, *options, "--format", "json", request=request))
+                self.assertEqual(len(said["mcp_server"]["tenants"]), 1)
+                self.assertEqual(said["mcp_server"]["tenants"][0] | verdict, said["mcp_server"]["tenants"][0])
+                self.assertEqual(said["winner"], "gpt-test" if name == "forced" else "claude-test")
+                self.assertIn(verdict.get("reason", "yes"), self.explain(gateway, *options, request=request))
+        self.assertIn("requests_per_minute 5", self.explain(gateway, "--tenant", "acme", "--server", "forced", request=request))
+        said = json.loads(self.explain(gateway, "--tenant", "acme", "--server", "of-a-key", "--format", "json", request=request))
+        self.assertNotIn("mcp_server", said)
 
 
 if __name__ == "__main__":
