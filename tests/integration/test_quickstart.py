@@ -1,5 +1,5 @@
 """deploy/quickstart as a user runs it, in a copy of the tree: builds with what cmake takes by default, answers,
-cleans up; then what README.md does by hand. ctest: once timeout=600"""
+cleans up; then what README.md does by hand. ctest: once timeout=720"""
 
 import os
 import re
@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import documents  # noqa: E402
 import harness  # noqa: E402
 
+NO_PYPI = {"PIP_INDEX_URL": "http://127.0.0.1:1/", "PIP_CONFIG_FILE": "/dev/null"}
 BUILD_S = 480  # a cold build on two busy cores, which took 215 s on a slow host
 
 
@@ -44,8 +45,9 @@ class Quickstart(harness.Case):
         return ["env", f"--chdir={self.tree}", *(f"--unset={name}" for name in absent if name not in env),
                 *(f"{name}={value}" for name, value in env.items())]
 
-    def start(self, *arguments):
-        process = harness.Process([*self.as_a_user(), os.path.join(self.tree, "deploy/quickstart"), *arguments])
+    def start(self, *arguments, **variables):
+        process = harness.Process([*self.as_a_user(), *(f"{name}={value}" for name, value in variables.items()),
+                                   os.path.join(self.tree, "deploy/quickstart"), *arguments])
         self.addCleanup(self.end, process)
         return process
 
@@ -58,16 +60,17 @@ class Quickstart(harness.Case):
 
     def test_it_shows_a_request_and_a_tool_loop_and_leaves_nothing_behind(self):
         before = set(os.listdir(self.tree))
-        process = self.start()
+        process = self.start(**NO_PYPI)
         self.assertEqual(process.wait(BUILD_S), 0, process.report())
         text = "\n".join(process.stdout)
         self.assertEqual(re.findall(r"^stopReason: (\w+)$", text, re.M), ["endTurn", "toolUse", "endTurn"], text)
         self.assertIn("The tools answered: 18 degrees and sunny", text)
         self.assertRegex(text, r'sluice_requests_total\{[^}]*tenant="quickstart"[^}]*\} 3')
+        self.assertIn("MCP: left out, for Python's mcp cannot be installed:", text)
         self.assertEqual(set(os.listdir(self.tree)) - before, {"build"})
         self.assertEqual(os.listdir(self.scratch), [])
 
-        # Again, now that it is built: it goes on until Ctrl-C, and what it says one may ask is answered.
+        # Again, now that it is built, and with PyPI: it goes on until Ctrl-C, and what it says one may ask is answered.
         process = self.start("--serve")
         process.wait_line(lambda line: line.startswith("== Running"), "it serves", BUILD_S)
         process.wait_line(lambda line: line.startswith("  -H "), "the command to try")
@@ -79,6 +82,30 @@ class Quickstart(harness.Case):
         self.assertEqual(process.wait(), 130, process.report())
         self.assertEqual(os.listdir(self.scratch), [])
         self.by_hand()
+        self.mcp("\n".join(process.stdout))
+
+    # ---- MCP servers -----------------------------------------------------------------------------
+
+    def mcp(self, text):
+        """What it has said with a server of its own, and what it says with another one."""
+        if "MCP: left out" in text:
+            got = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "1", "mcp",
+                                  "--dest", self.directory()], capture_output=True, text=True, check=False)
+            self.assertNotEqual(got.returncode, 0, f"PyPI can be had\n{text}")
+            self.skipTest("PyPI cannot be had")
+        self.assertIn("\nserver: demo\ntools: greet\ngreet: This text was made up", text)
+        self.assertRegex(text, r'sluice_mcp_samplings_total\{server="demo",outcome="ok"\} 1')
+        self.assertRegex(text, r"\nAn MCP client: http://127\.0\.0\.1:\d+/mcp/demo, with the header 'Authorization: Bearer sk-demo-")
+        port = harness.free_port()
+        server = harness.Process([os.path.join(self.tree, "build/quickstart-mcp/bin/python"),
+                                  os.path.join(self.tree, "tests/interop/mcp_server.py"), str(port)])
+        self.addCleanup(server.kill)
+        harness.wait_listening(server, port)
+        url = f"http://127.0.0.1:{port}/mcp"
+        for said, answer in ((["ask", '{"words": "hello"}'], "\nask: .*This text was made up"), ([], "\ntools: .*ask.*\n\n== Some of")):
+            process = self.start("--mcp", url, *said)
+            self.assertEqual(process.wait(BUILD_S), 0, process.report())
+            self.assertRegex("\n".join(process.stdout), answer)
 
     # ---- README.md, "By hand", in what is built by now -------------------------------------------
 

@@ -418,6 +418,16 @@ def _connection(url, timeout_s, insecure):
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
 
 
+def wait_listening(process, port):
+    """Until somebody listens at that port of 127.0.0.1, while the process runs."""
+    def listens():
+        if not process.running:
+            raise Failure(f"ended before it listened\n{process.report()}")
+        with socket.socket() as peer:
+            return peer.connect_ex(("127.0.0.1", port)) == 0
+    wait_for(listens, "it listens")
+
+
 def request(method, url, body=None, headers=None, timeout_s=None, insecure=False):
     """One HTTP/1.1 request on its own connection."""
     parts = urllib.parse.urlsplit(url)
