@@ -6,7 +6,6 @@ ctest: once serial timeout=300
 """
 import json
 import os
-import socket
 import subprocess
 import sys
 
@@ -51,12 +50,7 @@ class Clients(harness.Case):
         port = harness.free_port()
         server = harness.Process([*argv, str(port)] if env is None else argv, env and {env: str(port)})
         self.addCleanup(server.kill)
-
-        def listens():
-            self.assertTrue(server.running, server.report())
-            with socket.socket() as peer:
-                return peer.connect_ex(("127.0.0.1", port)) == 0
-        harness.wait_for(listens, "the server listens")
+        harness.wait_listening(server, port)
         return f"http://127.0.0.1:{port}"
 
     def python(self):

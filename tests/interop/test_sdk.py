@@ -17,10 +17,10 @@ import documents
 import harness
 
 
-def packages():
-    """node_modules as the lock file says, installed once per version of it; the path of node 22."""
-    modules = os.path.join(HERE, "node_modules")
-    lock = os.path.join(HERE, "package-lock.json")
+def packages(folder=HERE):
+    """node_modules as the lock file says, installed once per version of it; the path of node 22, which is in those here."""
+    modules = os.path.join(folder, "node_modules")
+    lock = os.path.join(folder, "package-lock.json")
     mark = os.path.join(modules, ".installed")
     with open(lock, encoding="utf-8") as one_at_a_time:
         fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
@@ -28,7 +28,7 @@ def packages():
             if shutil.which("npm") is None:
                 print("NOT RUN: there is no npm")
                 sys.exit(77)
-            subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True)
+            subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
             with open(mark, "w", encoding="utf-8"):
                 pass
     return os.path.join(modules, ".bin", "node")
