@@ -44,7 +44,7 @@ def readable(seen):
     return seen
 
 
-class Clients(harness.Case):
+class Through(harness.Case):
     def listening(self, *argv, env=None):
         """Where a server is that listens at a port of its last argument, or of variable `env`."""
         port = harness.free_port()
@@ -97,6 +97,8 @@ class Clients(harness.Case):
                 seen.append((own, able))
         return seen
 
+
+class Clients(Through):
     def sessions_through(self, url, **plan):
         seen = self.seen_through(url, **plan)
         for own, able in seen:
