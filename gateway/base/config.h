@@ -108,6 +108,8 @@ enum mcp_transport {
 	MCP_SSE
 };
 
+enum { CONFIG_ENDPOINT_DIGEST = 16 };
+
 /* An MCP server that callers reach at /mcp/{name}. */
 struct mcp_server {
 	struct slice name; /* [A-Za-z0-9_.-]{1,64} */
@@ -117,6 +119,7 @@ struct mcp_server {
 	const struct endpoint *endpoints;
 	uint32_t endpoint_count;     /* at least 1 */
 	const struct slice *queries; /* of each endpoint, with its '?'; empty: none. A secret */
+	const uint8_t (*digests)[CONFIG_ENDPOINT_DIGEST]; /* of each endpoint's URL, query and CA */
 	enum mcp_transport transport;
 	enum mcp_sampling_mode sampling;
 	/* Header lines that every request to the server has, each with its CR LF; may be empty. A secret. */

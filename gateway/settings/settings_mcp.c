@@ -2,6 +2,7 @@
 #include "gateway/settings/settings_loader.h"
 
 #include "codec/base/must.h"
+#include "codec/base/sha256.h"
 #include "gateway/settings/settings_url.h"
 #include "tenants/base64url.h"
 #include "tenants/globs.h"
@@ -297,6 +298,21 @@ static bool check_where(struct loader *l, const struct mcp_server_form *form)
 	return url != endpoints;
 }
 
+/* What names the endpoint in tokens. */
+static void digest_place(const struct endpoint *endpoint, struct slice query,
+			 uint8_t out[CONFIG_ENDPOINT_DIGEST])
+{
+	uint8_t whole[SHA256_BYTES];
+	struct sha256_sum sum;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, endpoint->identity);
+	sha256_add(&sum, endpoint->path);
+	sha256_add(&sum, query);
+	sha256_end(&sum, whole);
+	(void)memcpy(out, whole, CONFIG_ENDPOINT_DIGEST);
+}
+
 static void build_places(struct loader *l, const struct mcp_server_form *form,
 			 struct mcp_server *out)
 {
@@ -310,7 +326,9 @@ static void build_places(struct loader *l, const struct mcp_server_form *form,
 	const uint32_t count = alone ? 1 : form->endpoints.count;
 	struct endpoint *made = loader_zero(l, &l->config->arena, count, sizeof(*made));
 	struct slice *queries = loader_zero(l, &l->config->arena, count, sizeof(*queries));
-	if (made == NULL || queries == NULL)
+	uint8_t(*digests)[CONFIG_ENDPOINT_DIGEST] =
+		loader_zero(l, &l->config->arena, count, sizeof(*digests));
+	if (made == NULL || queries == NULL || digests == NULL)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		made[i].ca_path = ca_path;
@@ -323,9 +341,11 @@ static void build_places(struct loader *l, const struct mcp_server_form *form,
 			made[i].zone = loader_keep(l, forms[i].zone);
 		build_place(l, alone ? form->node : forms[i].node, alone ? form->url : forms[i].url,
 			    &made[i], &queries[i]);
+		digest_place(&made[i], queries[i], digests[i]);
 	}
 	out->endpoints = made;
 	out->queries = queries;
+	out->digests = digests;
 	out->endpoint_count = count;
 }
 

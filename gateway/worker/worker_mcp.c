@@ -2,6 +2,7 @@
 #include "gateway/worker/worker_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/front/mcp/mcp_opened.h"
 #include "gateway/front/mcp/mcp_remote.h"
 #include "gateway/telemetry/metrics.h"
 
@@ -22,6 +23,13 @@ bool worker_use_seals(struct worker *worker, const struct config *config)
 	explicit_bzero(secrets, sizeof(secrets));
 	if (fresh == NULL)
 		return false;
+	if (worker->mcp.opened == NULL)
+		worker->mcp.opened = mcp_opened_new();
+	if (worker->mcp.opened == NULL) {
+		seal_free(fresh);
+		return false;
+	}
+	mcp_opened_forget(worker->mcp.opened);
 	seal_free(worker->mcp.seal);
 	worker->mcp.seal = fresh;
 	return true;

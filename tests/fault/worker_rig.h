@@ -6,6 +6,7 @@
 #ifndef TESTS_FAULT_WORKER_RIG_H
 #define TESTS_FAULT_WORKER_RIG_H
 
+#include "gateway/front/mcp/mcp_opened.h"
 #include "tests/fault/fake_http.h"
 #include "tests/fault/fake_limiter.h"
 #include "tests/fault/fake_peers.h"
@@ -166,6 +167,7 @@ static void rig_end(void)
 	slab_fini(&worker->mcp.posts);
 	slab_fini(&worker->mcp.owns);
 	seal_free(worker->mcp.seal);
+	mcp_opened_free(worker->mcp.opened);
 	free(worker->fronts.mcp_pools);
 	stream_slab_fini(&worker->core.streams);
 	state_memory_free(worker->args.state);

@@ -40,6 +40,7 @@ struct mcp_request;
 struct mcp_round;
 struct mcp_removed;
 struct mcp_followed;
+struct mcp_opened;
 struct mcp_entry;
 struct mcp_sampling;
 struct mcp_remote;
@@ -58,6 +59,7 @@ struct mcp_host {
 	struct mcp_shared *shared; /* NULL: there are no other gateways, as with the next */
 	struct mcp_remotes *remotes;
 	struct seal *seal;
+	struct mcp_opened *opened; /* what it has opened */
 	struct slab samplings, posts, owns;
 	uint32_t series
 		[CONFIG_MCP_SERVERS_MAX]; /* of metrics, by the server's place in the configuration in use */
@@ -150,7 +152,7 @@ struct mcp_request {
 	const char *sse_fault;  /* why its stream does not pass; NULL: it does */
 	bool bad_token, client_auth;
 	bool modern;        /* 2026-07-28: no session, and the client's leaving cancels */
-	struct slice token; /* Mcp-Session-Id as the client sent it; absent: none */
+	struct slice token; /* of a session, as the client sent it; absent: none */
 	struct mcp_link link;
 	struct mcp_posted posted;
 	/* initialize */

@@ -41,11 +41,6 @@ static void on_counted(struct cancel_entry *entry)
 
 /* ---- what is open ---- */
 
-static struct state_key calls_of(const struct mcp_request *request)
-{
-	return mcp_call_key(&request->link.who.key, SLICE(""));
-}
-
 /* No id is written so. */
 static struct state_key gets_of(const struct mcp_request *request)
 {
@@ -72,7 +67,7 @@ bool mcp_may_open(struct mcp_request *request)
 	const struct mcp_host *mcp = request->mcp;
 
 	if ((may_have_calls(request) &&
-	     cancel_count(mcp->cancels, calls_of(request)) >= POSTS_MAX) ||
+	     cancel_count(mcp->cancels, request->link.calls) >= POSTS_MAX) ||
 	    (is_get(request) && cancel_count(mcp->cancels, gets_of(request)) >= GETS_MAX))
 		return mcp_refuse_err(request, ERR_CONCURRENCY);
 	return true;
@@ -150,7 +145,7 @@ void mcp_follow(struct mcp_request *request)
 	}
 	if (request->calls_open == 0)
 		return;
-	count_in(request, calls_of(request));
+	count_in(request, request->link.calls);
 	/* Whether a sampling may come then is asked at whichever gateway it comes to. */
 	request->shared_call = request->mcp->shared != NULL && !request->server->unsolicited;
 	if (request->shared_call)

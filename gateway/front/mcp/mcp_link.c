@@ -1,7 +1,5 @@
 #include "gateway/front/mcp/mcp_link.h"
 
-#include "codec/base/sha256.h"
-
 enum revision mcp_link_revision(const struct mcp_link *link)
 {
 	enum revision revision;
@@ -27,25 +25,18 @@ bool mcp_link_copy(struct mcp_link *out, const struct mcp_link *link, struct are
 
 struct mcp_digest mcp_endpoint_digest(const struct mcp_server *server, uint32_t endpoint)
 {
-	const struct endpoint *at = &server->endpoints[endpoint];
-	uint8_t whole[SHA256_BYTES];
 	struct mcp_digest digest;
-	struct sha256_sum sum;
 
-	sha256_begin(&sum);
-	sha256_add(&sum, at->identity);
-	sha256_add(&sum, at->path);
-	sha256_add(&sum, server->queries[endpoint]);
-	sha256_end(&sum, whole);
-	(void)memcpy(digest.at, whole, sizeof(digest.at));
+	_Static_assert(sizeof(digest.at) == sizeof(server->digests[endpoint]), "all of it");
+	(void)memcpy(digest.at, server->digests[endpoint], sizeof(digest.at));
 	return digest;
 }
 
 bool mcp_link_place(struct mcp_link *link, const struct mcp_server *server)
 {
 	for (uint32_t i = 0; i < server->endpoint_count; i++) {
-		const struct mcp_digest digest = mcp_endpoint_digest(server, i);
-		if (mcp_digest_eq(&digest, &link->token.endpoint)) {
+		if (memcmp(server->digests[i], link->token.endpoint.at,
+			   sizeof(link->token.endpoint.at)) == 0) {
 			link->endpoint = i;
 			return true;
 		}
@@ -59,6 +50,7 @@ void mcp_link_who(struct mcp_link *link)
 	_Static_assert(sizeof(link->who.tenant.at) == sizeof(link->token.tenant.at), "one key");
 	(void)memcpy(link->who.tenant.at, link->token.tenant.at, sizeof(link->who.tenant.at));
 	link->who.server = mcp_server_key(link->token.server);
+	link->calls = mcp_call_key(&link->who.key, SLICE(""));
 }
 
 struct slice mcp_plain(struct slice value)

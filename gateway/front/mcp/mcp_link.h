@@ -22,7 +22,8 @@ struct mcp_link {
 	uint8_t key[SHA256_BYTES];
 	bool keyed;
 	bool sse; /* HTTP+SSE of 2024-11-05: token.upstream_id is where messages are posted */
-	struct mcp_who who; /* of the session; its key is none where there is none */
+	struct mcp_who who;     /* of the session; its key is none where there is none */
+	struct state_key calls; /* what its open calls are found by (cancel.h) */
 };
 
 static inline bool mcp_link_has_session(const struct mcp_link *link)
@@ -49,7 +50,7 @@ static inline bool mcp_link_answers(const struct mcp_link *link)
 	return link->token.mode == MCP_MODE_BACKFILL || link->token.mode == MCP_MODE_FORCE;
 }
 
-/* Fills `who` from the token. */
+/* Fills `who` and `calls` from the token. */
 void mcp_link_who(struct mcp_link *link);
 
 /* The revision by which samplings are read and answered; the newest with sessions where the token's is not known. */

@@ -2,6 +2,7 @@
 #include "codec/base/must.h"
 #include "codec/mcp/mcp_edit.h"
 #include "gateway/base/header_text.h"
+#include "gateway/front/mcp/mcp_opened.h"
 #include "gateway/front/mcp/mcp_round.h"
 
 /* ---- the session of a request ---- */
@@ -52,6 +53,7 @@ static bool take_authorization(struct mcp_request *request)
 	return !slice_absent(link->authorization);
 }
 
+/* What there is without a session; with request->token all but the principal, which that is opened for. */
 MUST_USE static bool link_init(struct mcp_request *request)
 {
 	struct mcp_token *token = &request->link.token;
@@ -60,7 +62,8 @@ MUST_USE static bool link_init(struct mcp_request *request)
 	token->server = request->name;
 	token->upstream_id = token->revision = SLICE("");
 	(void)memcpy(token->tenant.at, request->caller.limit_key, sizeof(token->tenant.at));
-	token->principal = mcp_principal_of(&request->caller);
+	if (slice_absent(request->token))
+		token->principal = mcp_principal_of(&request->caller);
 	request->link.tenant = request->caller.tenant;
 	request->link.client = request->caller.server;
 	token->mode = mode_of_all(request->server);
@@ -69,26 +72,44 @@ MUST_USE static bool link_init(struct mcp_request *request)
 	return take_authorization(request) || mcp_refuse_err(request, ERR_BUSY);
 }
 
+static enum err open_token(struct mcp_request *request, const struct mcp_shown_token *shown)
+{
+	const struct mcp_digest principal = mcp_principal_of(&request->caller);
+	struct mcp_token token;
+	const enum err err = mcp_token_open(request->mcp->seal, shown->kind, shown->server,
+					    shown->text, &request->arena, &token);
+
+	if (err != ERR_OK)
+		return err;
+	if (!same_digest(&token.tenant, request->caller.limit_key) ||
+	    !mcp_digest_eq(&token.principal, &principal))
+		return ERR_SESSION_UNKNOWN;
+	request->link.token = token;
+	mcp_link_who(&request->link);
+	mcp_opened_add(request->mcp->opened, shown, &request->link);
+	return ERR_OK;
+}
+
 /* Of another tenant, principal or server, of an endpoint that is gone, forged, over: all are the same to the client. */
 static bool open_session(struct mcp_request *request)
 {
 	struct mcp_link *link = &request->link;
-	const struct mcp_digest principal = link->token.principal;
 	const struct mcp_digest authorization = link->token.authorization;
-	struct mcp_token token;
-	const enum err err = mcp_token_open(
-		request->mcp->seal, request->sse_message ? MCP_TOKEN_SSE : MCP_TOKEN_SESSION,
-		link->token.server, slice_trim(request->token), &request->arena, &token);
+	const struct mcp_shown_token shown = {
+		.kind = request->sse_message ? MCP_TOKEN_SSE : MCP_TOKEN_SESSION,
+		.server = link->token.server,
+		.text = slice_trim(request->token),
+		.caller = &request->caller,
+	};
 
-	if (err != ERR_OK)
-		return mcp_refuse_err(request, err);
-	if (!same_digest(&token.tenant, request->caller.limit_key) ||
-	    !mcp_digest_eq(&token.principal, &principal) ||
-	    !mcp_digest_eq(&token.authorization, &authorization))
+	if (!mcp_opened_find(request->mcp->opened, &shown, &request->arena, link)) {
+		const enum err err = open_token(request, &shown);
+		if (err != ERR_OK)
+			return mcp_refuse_err(request, err);
+	}
+	if (!mcp_digest_eq(&link->token.authorization, &authorization))
 		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
-	link->token = token;
 	link->sse = request->sse_message;
-	mcp_link_who(link);
 	if (!mcp_link_place(link, request->server) ||
 	    mcp_session_ended(request->mcp->channels, &link->who, net_now(request->host->loop)))
 		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
@@ -100,12 +121,11 @@ static bool open_session(struct mcp_request *request)
 
 static bool find_session(struct mcp_request *request)
 {
-	if (!link_init(request))
-		return false;
-	request->token = request->in->headers[HTTP_SESSION_ID];
-	if (request->modern || slice_absent(request->token) || request->token.len == 0)
-		return true;
-	return open_session(request);
+	const struct slice token = request->in->headers[HTTP_SESSION_ID];
+
+	if (!request->modern && token.len != 0)
+		request->token = token;
+	return link_init(request) && (slice_absent(request->token) || open_session(request));
 }
 
 /* ---- answers of the client to requests that are answered here ---- */

@@ -89,6 +89,7 @@ static void a_server_has_what_the_file_says(void **state)
 	assert_slice(s->endpoints[1].path, "/a//b");
 	assert_slice(s->endpoints[1].authority, "[::1]");
 	assert_slice(s->queries[1], "?");
+	assert_memory_not_equal(s->digests[0], s->digests[1], sizeof(s->digests[0]));
 	assert_int_equal(s->endpoints[1].weight, 1);
 	assert_int_equal(s->transport, MCP_SSE);
 	assert_int_equal(s->sampling, MCP_REFUSE);
