@@ -10,7 +10,10 @@ struct arena_chunk {
 	char bytes[];
 };
 
-enum { CHUNK_ROOM = ARENA_CHUNK_BYTES - sizeof(struct arena_chunk) };
+static inline size_t chunk_bytes(const struct arena_pool *pool)
+{
+	return pool->chunk_bytes == 0 ? ARENA_CHUNK_BYTES : pool->chunk_bytes;
+}
 
 void arena_pool_fini(struct arena_pool *pool)
 {
@@ -25,18 +28,19 @@ void arena_pool_fini(struct arena_pool *pool)
 }
 
 /* Which list holds allocations of at least `size` bytes; ARENA_SIZES: none does. */
-static inline size_t size_index(size_t size)
+static inline size_t size_index(const struct arena_pool *pool, size_t size)
 {
+	const size_t least = chunk_bytes(pool);
 	size_t index = 0;
 
-	while (index < ARENA_SIZES && (size_t)ARENA_CHUNK_BYTES << index < size)
+	while (index < ARENA_SIZES && least << index < size)
 		index++;
 	return index;
 }
 
 static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
 {
-	size_t index = size_index(size);
+	size_t index = size_index(pool, size);
 	struct arena_chunk *chunk = index == ARENA_SIZES ? NULL : pool->free[index];
 
 	if (pool->fail_next != 0 && --pool->fail_next == 0)
@@ -46,7 +50,7 @@ static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
 		pool->free_count -= (size_t)1 << index;
 	} else {
 		if (index < ARENA_SIZES)
-			size = (size_t)ARENA_CHUNK_BYTES << index;
+			size = chunk_bytes(pool) << index;
 		chunk = malloc(size);
 		if (chunk == NULL)
 			return NULL;
@@ -61,7 +65,7 @@ static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
 
 static void pool_give(struct arena_pool *pool, struct arena_chunk *chunk)
 {
-	size_t index = size_index(chunk->size), chunks = (size_t)1 << index;
+	size_t index = size_index(pool, chunk->size), chunks = (size_t)1 << index;
 
 	must(pool->out > 0);
 	pool->out--;
@@ -100,10 +104,11 @@ void *arena_take_more(struct arena *arena, size_t size)
 	if (fenced <= (size_t)(arena->end - arena->at)) {
 		arena->at += fenced;
 	} else {
-		const bool large = fenced > CHUNK_ROOM;
+		const size_t room = chunk_bytes(arena->pool) - sizeof(struct arena_chunk);
+		const bool large = fenced > room;
 		struct arena_chunk *chunk =
-			pool_take(arena->pool,
-				  large ? fenced + sizeof(struct arena_chunk) : ARENA_CHUNK_BYTES);
+			pool_take(arena->pool, large ? fenced + sizeof(struct arena_chunk)
+						     : chunk_bytes(arena->pool));
 		if (chunk == NULL)
 			return NULL;
 		chunk->next = arena->chunks;
@@ -111,7 +116,7 @@ void *arena_take_more(struct arena *arena, size_t size)
 		bytes = chunk->bytes;
 		if (!large) { /* else the chunk in use keeps its free bytes */
 			arena->at = bytes + fenced;
-			arena->end = bytes + CHUNK_ROOM;
+			arena->end = bytes + room;
 		}
 	}
 	arena->used = arena->used + whole > arena->cap ? arena->cap : arena->used + whole;

@@ -15,7 +15,8 @@
 enum {
 	ARENA_CHUNK_BYTES = 4096,
 	ARENA_SIZES = 8, /* of what is kept: a chunk, twice that, and so on */
-	ARENA_KEEP_BYTES = ARENA_CHUNK_BYTES << (ARENA_SIZES - 1),
+	ARENA_KEEP_BYTES = ARENA_CHUNK_BYTES
+			   << (ARENA_SIZES - 1), /* with smaller chunks less, in proportion */
 };
 
 struct arena_chunk;
@@ -23,6 +24,7 @@ struct arena_chunk;
 /* Free chunks of one thread. Zero-initialised is ready; what `keep_max` chunks take is kept, the rest
  * freed. */
 struct arena_pool {
+	size_t chunk_bytes; /* of a chunk, at least 256; 0: ARENA_CHUNK_BYTES */
 	struct arena_chunk *free[ARENA_SIZES];
 	size_t free_count; /* in chunks, by size */
 	size_t keep_max;

@@ -91,6 +91,34 @@ static void large_objects_are_kept_up_to_a_size_and_within_the_same_bound(void *
 	arena_pool_fini(&pool);
 }
 
+static void a_pool_of_smaller_chunks_takes_and_keeps_less(void **state)
+{
+	struct arena_pool pool = { .chunk_bytes = 256, .keep_max = 1 + 4 };
+	struct arena arena;
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		arena_init(&arena, &pool, 64 * 1024);
+		char *small = arena_take(&arena, 100);
+		assert_true(arena_at_hand(&arena) < 256);
+		char *four = arena_take(&arena, 900);
+		char *last = arena_take(&arena, 64);
+		assert_non_null(small);
+		assert_non_null(four);
+		assert_non_null(last);
+		(void)memset(small, 1, 100);
+		(void)memset(four, 2, 900);
+		(void)memset(last, 3, 64);
+		assert_int_equal(small[99], 1);
+		assert_int_equal(four[899], 2);
+		assert_int_equal(pool.out, 2);
+		arena_give(&arena);
+		assert_int_equal(pool.free_count, pool.keep_max);
+		assert_int_equal(pool.mallocs, 2);
+	}
+	arena_pool_fini(&pool);
+}
+
 static void the_largest_objects_are_not_kept(void **state)
 {
 	struct arena_pool pool = { .keep_max = 4 };
@@ -221,6 +249,7 @@ int main(void)
 		cmocka_unit_test(memory_is_aligned_and_pieces_do_not_overlap),
 		cmocka_unit_test(the_cap_refuses_and_smaller_things_still_fit),
 		cmocka_unit_test(large_objects_are_kept_up_to_a_size_and_within_the_same_bound),
+		cmocka_unit_test(a_pool_of_smaller_chunks_takes_and_keeps_less),
 		cmocka_unit_test(the_largest_objects_are_not_kept),
 		cmocka_unit_test(a_room_is_used_first_and_stays_its_owners),
 		cmocka_unit_test(the_end_of_what_was_taken_last_goes_back),
