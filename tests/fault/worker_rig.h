@@ -172,6 +172,7 @@ static void rig_end(void)
 	stream_slab_fini(&worker->core.streams);
 	state_memory_free(worker->args.state);
 	arena_pool_fini(&worker->core.arenas);
+	arena_pool_fini(&worker->mcp.resting);
 	json_work_free(worker->core.json);
 	jwt_checker_free(worker->core.tokens);
 	key_cache_free(worker->core.keys);

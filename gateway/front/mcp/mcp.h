@@ -29,6 +29,8 @@ enum {
 	MCP_OWN_MAX = MCP_SESSIONS_MAX, /* own streams, likewise */
 	MCP_SESSION_SAMPLINGS_MAX = 16, /* of a session; the next one is answered "busy" */
 	MCP_ARENA_MAX = 96 << 20,
+	MCP_REST_CHUNK = 512,         /* of arenas that are there as long as a stream */
+	MCP_REST_KEPT = 512,          /* of those chunks, by a worker */
 	MCP_HEAD_LINE_MAX = 16 << 10, /* of a client's header that passes */
 };
 #define MCP_OWN_PATIENCE \
@@ -61,6 +63,8 @@ struct mcp_host {
 	struct seal *seal;
 	struct mcp_opened *opened; /* what it has opened */
 	struct slab samplings, posts, owns;
+	struct arena_pool
+		resting; /* of GETs and their streams: many of them, of which each has little */
 	uint32_t series
 		[CONFIG_MCP_SERVERS_MAX]; /* of metrics, by the server's place in the configuration in use */
 	bool leaving;                     /* no session begins any more */

@@ -13,7 +13,9 @@ static void init(struct mcp_request *request, struct front_host *host,
 					 .host = host,
 					 .exchange = exchange,
 					 .in = in };
-	arena_init(&request->arena, host->arenas, MCP_ARENA_MAX);
+	arena_init(&request->arena,
+		   slice_eq(in->method, SLICE("GET")) ? &host->mcp->resting : host->arenas,
+		   MCP_ARENA_MAX);
 	if (exchange != NULL)
 		http_return_room(exchange);
 	sampling_new_ids(host->core, in->headers[HTTP_TRACEPARENT], &request->ids);

@@ -16,6 +16,8 @@ static void on_minute(struct net_timer *timer)
 
 bool mcp_host_init(struct mcp_host *mcp)
 {
+	mcp->resting.chunk_bytes = MCP_REST_CHUNK;
+	mcp->resting.keep_max = MCP_REST_KEPT;
 	mcp->minute.fire = on_minute;
 	net_timer_set(mcp->front->loop, &mcp->minute, net_now(mcp->front->loop) + 60 * SEC);
 	return mcp_shares_init(&mcp->shares) && mcp_sampling_slab(&mcp->samplings) &&

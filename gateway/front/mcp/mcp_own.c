@@ -274,25 +274,35 @@ static void on_done(struct upstream_call *call)
 	free_own(own);
 }
 
+/* The head of the next GET, in as little memory as it needs: it stays as long as the stream. */
+static bool write_head(struct mcp_own *own, const struct mcp_server *server)
+{
+	const struct slice last_id = mcp_buffer_slice(&own->filter.last_id);
+	struct slice text = slice_of(NULL, 0);
+	struct arena scratch;
+	struct gather head;
+
+	arena_init(&scratch, own->mcp->front->arenas, MCP_ARENA_MAX);
+	gather_init(&head, &scratch);
+	if (mcp_head_write(&head, server, &own->link, NULL, false, MCP_VERB_GET,
+			   last_id.len != 0 ? last_id : slice_of(NULL, 0), 0))
+		text = gather_flat(&head, &scratch);
+	arena_give(&own->requests);
+	if (!slice_absent(text))
+		text = arena_copy(&own->requests, text);
+	arena_give(&scratch);
+	own->sent = (struct iovec){ (void *)(uintptr_t)text.at, text.len };
+	return !slice_absent(text);
+}
+
 static bool start(struct mcp_own *own)
 {
 	const struct mcp_server *server = mcp_link_way(own->mcp, &own->link);
-	const struct slice last_id = mcp_buffer_slice(&own->filter.last_id);
 	struct upstream_call *call = &own->call;
-	struct gather head;
 
-	if (server == NULL)
-		return false;
-	arena_give(&own->requests);
-	gather_init(&head, &own->requests);
-	if (!mcp_head_write(&head, server, &own->link, NULL, false, MCP_VERB_GET,
-			    last_id.len != 0 ? last_id : slice_of(NULL, 0), 0))
-		return false;
-	const struct slice flat = gather_flat(&head, &own->requests);
-	if (slice_absent(flat))
+	if (server == NULL || !write_head(own, server))
 		return false;
 	own->events = false;
-	own->sent = (struct iovec){ (void *)(uintptr_t)flat.at, flat.len };
 	call->request = &own->sent;
 	call->request_count = 1;
 	call->into = &own->requests;
@@ -327,8 +337,8 @@ static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_lin
 				 .again.fire = on_again,
 				 .overdue.fire = on_overdue,
 				 .retire.fire = on_retire };
-	arena_init(&own->arena, mcp->front->arenas, MCP_ARENA_MAX);
-	arena_init(&own->requests, mcp->front->arenas, MCP_ARENA_MAX);
+	arena_init(&own->arena, &mcp->resting, MCP_ARENA_MAX);
+	arena_init(&own->requests, &mcp->resting, MCP_ARENA_MAX);
 	own->next = mcp->all_owns;
 	own->place = &mcp->all_owns;
 	if (own->next != NULL)

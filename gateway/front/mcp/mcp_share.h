@@ -9,8 +9,9 @@
 #include "gateway/front/mcp/mcp_token.h"
 
 enum {
-	MCP_RESTING_MAX = REQUESTS_MAX / 2, /* streams of a worker that may be silent for hours */
-	MCP_BYTES_SHORT = 64 << 10,         /* so many bytes of a stream are not counted */
+	/* Streams of a worker that may be silent for hours. A tenant that is alone may have half of them: 10,000 and more. */
+	MCP_RESTING_MAX = REQUESTS_MAX / 4 * 3,
+	MCP_BYTES_SHORT = 64 << 10, /* so many bytes of a stream are not counted */
 };
 
 struct mcp_shares {
