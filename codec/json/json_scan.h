@@ -58,13 +58,22 @@ static inline size_t scan_first(uint64_t mask)
 	return (size_t)__builtin_ctzll(mask) >> 3;
 }
 
-/* Past whole 16-byte blocks with neither byte; vectors as above. */
+/* Past whole 16-byte blocks with neither byte; vectors as above. Long runs go four blocks at a time. */
 static inline const char *scan_neither16(const char *at, const char *end, char one, char other)
 {
 	typedef char bytes __attribute__((vector_size(16)));
 	typedef uint64_t words __attribute__((vector_size(16)));
 	const bytes none = { 0 }, a = none + one, b = none + other;
 
+	for (; end - at >= 64; at += 64) {
+		bytes blocks[4];
+		(void)memcpy(blocks, at, sizeof(blocks));
+		const words found = (words)((blocks[0] == a) | (blocks[0] == b) | (blocks[1] == a) |
+					    (blocks[1] == b) | (blocks[2] == a) | (blocks[2] == b) |
+					    (blocks[3] == a) | (blocks[3] == b));
+		if ((found[0] | found[1]) != 0)
+			break;
+	}
 	for (; end - at >= 16; at += 16) {
 		bytes block;
 		(void)memcpy(&block, at, sizeof(block));

@@ -58,20 +58,27 @@ static void note_kind(struct slice value, struct mcp_passed *passed)
 	passed->answers |= message.kind == MCP_RESPONSE;
 }
 
-/* Whether a member of an array stays here. */
-static bool is_taken(struct mcp_filter *filter, struct slice value)
+/* Whether a message that came by itself or in an array stays here. */
+static bool is_taken(struct mcp_filter *filter, struct slice value,
+		     const struct mcp_message *message)
+{
+	if (mcp_message_may_sample(message)) {
+		filter->events->take(filter, value, message);
+		return true;
+	}
+	const struct slice id = mcp_message_cancels(message);
+	return !slice_absent(id) && filter->events->cancel(filter, id);
+}
+
+/* The same of a member of an array. */
+static bool is_taken_member(struct mcp_filter *filter, struct slice value)
 {
 	struct mcp_message message;
 
 	if (json_loose_kind(value) != JSON_LOOSE_OBJECT)
 		return false;
 	mcp_message_read(value, &message);
-	if (mcp_message_may_sample(&message)) {
-		filter->events->take(filter, value, &message);
-		return true;
-	}
-	const struct slice id = mcp_message_cancels(&message);
-	return !slice_absent(id) && filter->events->cancel(filter, id);
+	return is_taken(filter, value, &message);
 }
 
 /* What is left of an array, in `into`: an array, also of one; nothing of none. *taken: how many went; none, and *out is the
@@ -91,7 +98,7 @@ static bool cut_array(struct mcp_filter *filter, struct slice array, struct aren
 	while (mcp_cut_next(&rest)) {
 		if (*taken == ARRAY_TAKEN_MAX)
 			return false;
-		if (is_taken(filter, rest.walk.value)) {
+		if (is_taken_member(filter, rest.walk.value)) {
 			mcp_cut_drop(&rest);
 			(*taken)++;
 		} else {
@@ -200,12 +207,7 @@ static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *
 			return handle_array(filter, piece, value, &passed);
 		return pass(filter, &passed);
 	}
-	if (filter->takes && mcp_message_may_sample(&message)) {
-		filter->events->take(filter, value, &message);
-		return swallow(filter);
-	}
-	const struct slice given_up = mcp_message_cancels(&message);
-	if (filter->takes && !slice_absent(given_up) && filter->events->cancel(filter, given_up))
+	if (filter->takes && is_taken(filter, value, &message))
 		return swallow(filter);
 	passed.message = &message;
 	passed.data = value;
@@ -346,17 +348,16 @@ bool mcp_filter_end(struct mcp_filter *filter)
 bool mcp_filter_json(struct mcp_filter *filter, struct slice *body)
 {
 	struct mcp_passed passed = { .asks = false };
+	struct mcp_message message;
 	struct slice value, left;
 	uint32_t taken;
 
-	if (!json_loose_whole(*body, &value))
-		return true;
-	if (json_loose_kind(value) == JSON_LOOSE_OBJECT) {
-		if (is_taken(filter, value))
+	if (mcp_message_read_text(*body, &message, &value)) {
+		if (is_taken(filter, value, &message))
 			*body = SLICE("");
 		return true;
 	}
-	if (json_loose_kind(value) != JSON_LOOSE_ARRAY)
+	if (!json_loose_whole(*body, &value) || json_loose_kind(value) != JSON_LOOSE_ARRAY)
 		return true;
 	if (!cut_array(filter, value, filter->arena, &left, &taken, &passed))
 		return false;

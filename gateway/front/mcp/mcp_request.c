@@ -143,15 +143,13 @@ bool mcp_count_messages(struct mcp_request *request, uint32_t count)
 /* ---- the body ---- */
 
 /* What the gateway acts on must mean one thing (mcp-proxy.md 6.3). */
-static bool read_message(struct mcp_request *request, struct slice object,
-			 struct mcp_message *message)
+static bool accept_message(struct mcp_request *request, const struct mcp_message *message)
 {
 	static const struct fault twice = {
 		.err = ERR_DUPLICATE_KEY,
 		.offset = FAULT_NO_OFFSET,
 	};
 
-	mcp_message_read(object, message);
 	if (message->twice)
 		return mcp_refuse(request, &twice, NULL);
 	mcp_count_message(request, message->kind);
@@ -165,12 +163,15 @@ static bool read_batch(struct mcp_request *request)
 	struct json_loose_walk walk;
 
 	posted->batch = true;
+	posted->first = (struct mcp_message){ .kind = MCP_REQUEST }; /* it may have some */
 	json_loose_open(&walk, posted->value);
 	while (json_loose_next(&walk)) {
-		if (json_loose_kind(walk.value) == JSON_LOOSE_OBJECT &&
-		    !read_message(request, walk.value, &message))
-			return false;
 		posted->messages++;
+		if (json_loose_kind(walk.value) != JSON_LOOSE_OBJECT)
+			continue;
+		mcp_message_read(walk.value, &message);
+		if (!accept_message(request, &message))
+			return false;
 	}
 	return !walk.bad || mcp_refuse_err(request, ERR_JSON);
 }
@@ -216,13 +217,15 @@ bool mcp_read_body(struct mcp_request *request)
 		return mcp_count_messages(request, 1);
 	}
 	posted->messages = 0;
-	if (!json_loose_whole(request->in->body, &posted->value) ||
-	    !json_loose_utf8(request->in->body))
+	/* Nearly every body is an object and sound: then one walk finds its members and its end. */
+	if (!json_loose_utf8(request->in->body) ||
+	    (!mcp_message_read_text(request->in->body, &posted->first, &posted->value) &&
+	     !json_loose_whole(request->in->body, &posted->value)))
 		return mcp_refuse_err(request, ERR_JSON);
 	switch (json_loose_kind(posted->value)) {
 	case JSON_LOOSE_OBJECT:
 		posted->messages = 1;
-		if (!read_message(request, posted->value, &posted->first))
+		if (!accept_message(request, &posted->first))
 			return false;
 		break;
 	case JSON_LOOSE_ARRAY:
