@@ -167,8 +167,13 @@ size_t net_h2o_trim(const struct iovec *v, size_t count)
 /* ---- libh2o's memory ----
  *
  * Called by libh2o in place of its own (override_hpack_parse.c says how). It keeps 16 pieces of each kind warm for a
- * thread; of the chunks that requests live in, a worker turns over as many as it has requests in flight. */
-enum { CHUNK_BYTES = 4096, WARM_CHUNKS = 64 };
+ * thread; of the chunks that requests live in, and of the buffers that they come in over HTTP/1.1, a worker turns over as
+ * many as it has requests in flight. */
+enum {
+	CHUNK_BYTES = 4096,
+	BUFFER_BYTES = offsetof(h2o_buffer_t, _buf) + 2 * H2O_SOCKET_INITIAL_INPUT_BUFFER_SIZE,
+	WARM = 64
+};
 
 struct st_h2o_mem_recycle_chunk_t {
 	struct st_h2o_mem_recycle_chunk_t *next;
@@ -178,8 +183,8 @@ void *h2o_mem_alloc_recycle(h2o_mem_recycle_t *kept, size_t size)
 {
 	struct st_h2o_mem_recycle_chunk_t *piece = kept->_link;
 
-	if (size == CHUNK_BYTES)
-		kept->max = WARM_CHUNKS; /* h2o_mem_free_recycle heeds it */
+	if (size == CHUNK_BYTES || size == BUFFER_BYTES)
+		kept->max = WARM; /* h2o_mem_free_recycle heeds it */
 	if (kept->cnt == 0)
 		return h2o_mem_alloc(size);
 	kept->_link = piece->next;
