@@ -7,23 +7,18 @@ The table holds the present values; only a deliberate commit changes it. A value
 its row by more than the row's tolerance fails, and so does one that is better by more: then the
 table is out of date. `test_exact.py --print` prints what was measured, in the table's form.
 """
-import collections
-import glob
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-import callgrind
+import exact_case
 import harness
 import redis_fleet
 import redis_server
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exact.json")
 SHORT, LONG = 400, 1400
 # 2 KB in, 1 KB out: DESIGN 6.
 BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
@@ -32,9 +27,7 @@ BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage"
     "modelPreferences": {"hints": [{"name": "claude-test"}]}}}, separators=(",", ":")).encode()
 
 
-class Exact(harness.Case):
-    measured, printing = {}, False
-
+class Exact(exact_case.Case):
     def settings(self, sim, redis=None):
         """Redis has all the time that it needs: each request asks it."""
         store = {} if redis is None else {"store": {"kind": "redis", "url": redis.url, "deadline": "10s"}}
@@ -44,42 +37,13 @@ class Exact(harness.Case):
         return settings
 
     def load(self, gateway, count, clients, streams, http2=True, body=BODY, fields=()):
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(body)
-            file.flush()
-            run = subprocess.run(
-                ["h2load", *([] if http2 else ["--h1"]), "-n", str(count), "-c", str(clients), "-m", str(streams),
-                 "-d", file.name, *[word for field in fields for word in ("-H", field)], "-H", "content-type: application/json", "-H",
-                 "authorization: Bearer " + harness.KEY, gateway.url + "/v1/sampling"],
-                capture_output=True, text=True, check=True)
-        self.assertIn(f"status codes: {count} 2xx", run.stdout)
-
-    def check(self, name, value):
-        Exact.measured[name] = value
-        if Exact.printing:
-            return
-        with open(TABLE, encoding="utf-8") as file:
-            row = json.load(file)[name]
-        slack = row["value"] * row["tolerance"] + row.get("absolute", 0)
-        print(f"{name}: {value:.2f}, the table has {row['value']} +- {slack:.2f}")
-        self.assertLessEqual(value, row["value"] + slack, f"{name} got worse")
-        self.assertGreaterEqual(value, row["value"] - slack, f"{name} got better: update {TABLE}")
+        self.h2load(gateway.url + "/v1/sampling", count, clients, streams, body, fields, http2)
 
     # ---- instructions and allocations, by callgrind ----
     def profile(self, count, clients, streams, redis=None):
         """The profile of the worker's thread after `count` requests."""
         return self.profiled(self.settings(self.sim("--default", "size-1024"), redis),
                              lambda gateway: self.load(gateway, count, clients, streams))
-
-    def profiled(self, settings, work):
-        return callgrind.worker(self, settings, work, started=self.started)
-
-    def started(self, settings, **options):
-        """With Redis: once it is in use."""
-        gateway = self.gateway(settings, **options)
-        if settings["store"]["kind"] == "redis":
-            harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
-        return gateway
 
     def per_request(self, clients, streams, redis=None):
         short, long = (self.profile(count, clients, streams, redis) for count in (SHORT, LONG))
@@ -169,38 +133,6 @@ class Exact(harness.Case):
                   for count in (SHORT, LONG * 4)]
         return sum((counts[1] - counts[0]).values()) / (LONG * 4 - SHORT)
 
-    def worker_thread(self, supervisor):
-        for path in glob.glob("/proc/[0-9]*/task/*/comm"):
-            process = path.split("/")[2]
-            try:
-                with open(path, encoding="utf-8") as file:
-                    if file.read().strip() != "worker-0":
-                        continue
-                with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-                    parent = int(file.read().rsplit(")", 1)[1].split()[1])
-            except OSError:  # somebody else's process, which has ended
-                continue
-            if parent == supervisor:
-                return path.split("/")[4]
-        self.fail("no thread worker-0")
-
-    def traced(self, thread, work):
-        directory = self.directory()
-        out = os.path.join(directory, "strace")
-        tracer = subprocess.Popen(["strace", "-c", "-o", out, "-p", thread], stderr=subprocess.PIPE, text=True)
-        self.assertIn("attached", tracer.stderr.readline())
-        work()
-        tracer.terminate()
-        tracer.wait()
-        tracer.stderr.close()
-        counts = collections.Counter()
-        with open(out, encoding="utf-8") as file:
-            for line in file:
-                match = re.match(r"\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", line)
-                if match and match[2] != "total":
-                    counts[match[2]] += int(match[1])
-        return counts
-
     def test_syscalls(self):
         self.check("syscalls, h2c, 1 in flight", self.syscalls(1, 1))
         self.check("syscalls, h2c, 64 in flight", self.syscalls(8, 8))
@@ -232,14 +164,5 @@ class Exact(harness.Case):
         self.check("scripts, h2c, 1 in flight, Redis", min(self.scripts(redis) for _ in range(3)))
 
 
-def print_table():
-    rows = {name: {"value": round(value, 2), "tolerance": 0.03} for name, value in Exact.measured.items()}
-    print(json.dumps(rows, indent=1))
-
-
 if __name__ == "__main__":
-    if "--print" in sys.argv:
-        sys.argv.remove("--print")
-        Exact.printing = True
-        Exact.tearDownClass = staticmethod(print_table)
-    harness.main()
+    exact_case.main(Exact)
