@@ -1,10 +1,10 @@
 /* load.c - open-loop load: sends requests when a schedule says so, whatever became of those before.
  *
  *   load --to HOST:PORT [--to ...] --path /P --schedule FILE --log FILE [--body FILE] [--http1]
- *        [--connections N] [--field "name: value"]... [--keys FILE] [--patience S]
+ *        [--connections N] [--field "name: value"]... [--keys FILE] [--keyed NAME] [--patience S]
  *
  * A line of the schedule is "MICROSECONDS KEY": when a request is due, from the start, rising; and
- * which line of --keys is its Authorization. A line of the log is "DUE SENT DONE STATUS", in the same
+ * which line of --keys is the value of its --keyed field (authorization). A line of the log is "DUE SENT DONE STATUS", in the same
  * order and unit; status 0: never answered. Latency is DONE - DUE, so that a request that had to wait
  * for a connection, or for this program, has waited. Times are Python's business (bench/suite).
  *
@@ -456,6 +456,9 @@ static void option(struct load *load, struct load_files *files, int which, char 
 	case 'k':
 		files->keys = value;
 		break;
+	case 'n':
+		load->request.keyed = value;
+		break;
 	case '1':
 		load->wire = &load_wire_h1;
 		break;
@@ -484,6 +487,7 @@ static void options_read(struct load *load, struct load_files *files, int argc, 
 		{ "log", required_argument, NULL, 'l' },
 		{ "body", required_argument, NULL, 'b' },
 		{ "keys", required_argument, NULL, 'k' },
+		{ "keyed", required_argument, NULL, 'n' },
 		{ "http1", no_argument, NULL, '1' },
 		{ "connections", required_argument, NULL, 'c' },
 		{ "patience", required_argument, NULL, 'w' },
@@ -530,9 +534,10 @@ static void load_fini(struct load *load)
 
 int main(int argc, char **argv)
 {
-	static struct load load = {
-		.wire = &load_wire_h2, .conn_count = 8, .patience_us = 10000000, .request.path = "/"
-	};
+	static struct load load = { .wire = &load_wire_h2,
+				    .conn_count = 8,
+				    .patience_us = 10000000,
+				    .request = { .path = "/", .keyed = "authorization" } };
 	struct load_files files = { 0 };
 
 	(void)signal(SIGPIPE, SIG_IGN);

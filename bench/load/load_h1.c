@@ -38,7 +38,7 @@ static bool h1_send(struct load_conn *conn, struct load_shot *shot)
 		load_buf_add(&conn->out, "\r\n", 2);
 	}
 	if (request->key_count != 0) {
-		len = snprintf(line, sizeof(line), "authorization: %s\r\n",
+		len = snprintf(line, sizeof(line), "%s: %s\r\n", request->keyed,
 			       request->keys[shot->key % request->key_count]);
 		must(len > 0 && (size_t)len < sizeof(line));
 		load_buf_add(&conn->out, line, (size_t)len);

@@ -134,7 +134,7 @@ static bool h2_send(struct load_conn *conn, struct load_shot *shot)
 				       colon + 1 + strspn(colon + 1, " "));
 	}
 	if (request->key_count != 0)
-		fields[n++] = field_of("authorization", 13,
+		fields[n++] = field_of(request->keyed, strlen(request->keyed),
 				       request->keys[shot->key % request->key_count]);
 	*stream = (struct h2_stream){ .shot = shot,
 				      .next = conn->h2->streams,

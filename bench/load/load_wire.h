@@ -34,7 +34,9 @@ struct load_request {
 	const char *authority, *path;
 	char **fields; /* "name: value", names in lower case */
 	size_t field_count;
-	char **keys; /* values of authorization, or none */
+	const char *
+		keyed; /* name of the field that has a different value, one of the next, in each request */
+	char **keys; /* or none */
 	size_t key_count;
 	const char *body;
 	size_t body_len;

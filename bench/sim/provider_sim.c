@@ -1,8 +1,8 @@
 /* provider_sim - an LLM provider for tests, benchmarks and the quickstart.
  *
  * Speaks Anthropic Messages, OpenAI Chat Completions and OpenAI Responses over HTTP/1.1, with or
- * without TLS, and misbehaves on demand (sim_spec.h). Prints "listening PORT" once it accepts
- * connections. */
+ * without TLS, and misbehaves on demand (sim_spec.h). It is an MCP server, too (sim_mcp.h). Prints
+ * "listening PORT" once it accepts connections. */
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <netinet/tcp.h>
@@ -48,7 +48,8 @@ static void usage(FILE *out)
 		    "chooses the behaviour:\n",
 		    out);
 	sim_spec_print(out);
-	(void)fputs("Times: 20ms, 150us, 2s, or milliseconds.\n"
+	(void)fputs("POST, GET, DELETE /mcp: an MCP server (sim_mcp.h).\n"
+		    "Times: 20ms, 150us, 2s, or milliseconds.\n"
 		    "\nGET /health, GET /stats, GET /last, GET /last/body, POST /reset, POST "
 		    "/default with "
 		    "words as body.\n",

@@ -52,6 +52,7 @@ static unsigned get_stats(struct sim_shared *shared, const struct sim_http *http
 		{ "in_flight_high", &c->in_flight_high },
 		{ "cancelled", &c->cancelled },
 		{ "health", &c->health },
+		{ "mcp", &c->mcp },
 	};
 
 	(void)http;

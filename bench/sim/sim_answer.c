@@ -10,7 +10,7 @@
 /* ---- text, counts, reasons: the same in all dialects ---- */
 
 /* Bytes `from` to `from + len` of the endless text. */
-static void add_filler(struct sim_buf *out, uint64_t from, uint64_t len)
+void sim_answer_filler(struct sim_buf *out, uint64_t from, uint64_t len)
 {
 	static const char pattern[] =
 		"This text was made up to fill an answer of the size asked for. ";
@@ -55,7 +55,7 @@ void sim_answer_text(const struct sim_answer *a, struct sim_buf *out)
 	if (a->spec->refusal)
 		return;
 	if (!sim_answer_quotes(a)) {
-		add_filler(out, 0, text_size(a));
+		sim_answer_filler(out, 0, text_size(a));
 		return;
 	}
 	sim_buf_text(out, "The tools answered: ");
@@ -524,7 +524,8 @@ static void text_step(const struct sim_answer *a, uint64_t piece, struct sim_buf
 	if (sim_answer_quotes(a))
 		sim_answer_text(a, text);
 	else
-		add_filler(text, from, size - from < a->spec->chunk ? size - from : a->spec->chunk);
+		sim_answer_filler(text, from,
+				  size - from < a->spec->chunk ? size - from : a->spec->chunk);
 	wires[a->ask->dialect].text(a, piece, slice_of(text->at, text->len), out);
 }
 

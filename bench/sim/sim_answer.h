@@ -36,6 +36,9 @@ uint64_t sim_answer_steps(const struct sim_answer *answer);
 /* What is sent in step `step`; the last one ends the stream. */
 void sim_answer_step(const struct sim_answer *answer, uint64_t step, struct sim_buf *out);
 
+/* Bytes of the text that answers have, from `from` on. */
+void sim_answer_filler(struct sim_buf *out, uint64_t from, uint64_t len);
+
 /* Any other HTTP answer with that body; `headers` NULL, or lines that each end in CRLF. */
 void sim_answer_plain(struct sim_buf *out, unsigned status, const char *type, const char *headers,
 		      struct slice body, bool keep_alive);

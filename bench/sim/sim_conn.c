@@ -8,6 +8,7 @@
 #include "bench/sim/sim_admin.h"
 #include "bench/sim/sim_due.h"
 #include "bench/sim/sim_error.h"
+#include "bench/sim/sim_mcp.h"
 #include "codec/base/must.h"
 
 #define KEEP_CAP ((size_t)256 << 10) /* a larger buffer is given back between requests */
@@ -54,6 +55,7 @@ void sim_conn_free(struct sim_conn **owned)
 	if (in_work(conn))
 		sim_uncount(&loop->shared->counters.in_flight);
 	sim_loop_forget(loop, conn);
+	sim_mcp_forget(conn);
 	if (conn->next != NULL)
 		conn->next->prev = conn->prev;
 	if (conn->prev != NULL)
@@ -324,6 +326,7 @@ static bool take_provider(struct sim_conn *conn, enum sim_dialect dialect)
 	sim_shared_get_spec(shared, &conn->loop->spec, &conn->loop->spec_version);
 	conn->spec = conn->loop->spec;
 	conn->step = 0;
+	conn->mcp = false;
 	conn->quota = (struct sim_quota){ 0 };
 	const char *problem = check(conn, dialect, &status);
 
@@ -374,6 +377,20 @@ static bool take_health(struct sim_conn *conn)
 	return true;
 }
 
+static void take_mcp(struct sim_conn *conn, struct slice path)
+{
+	struct sim_loop *loop = conn->loop;
+
+	conn->number = atomic_fetch_add(&loop->shared->numbers, 1) + 1;
+	sim_shared_get_spec(loop->shared, &loop->spec, &loop->spec_version);
+	conn->spec = loop->spec;
+	conn->mcp = true;
+	if (sim_mcp_take(conn, path))
+		leave(conn, false);
+	else
+		note_in_flight(&loop->shared->counters);
+}
+
 /* A complete request is at the front of `in`. False: the connection is gone. */
 static bool take(struct sim_conn *conn)
 {
@@ -384,6 +401,10 @@ static bool take(struct sim_conn *conn)
 		return take_provider(conn, dialect);
 	if (slice_eq(path, SLICE("/health")) && slice_eq(conn->http.method, SLICE("GET")))
 		return take_health(conn);
+	if (sim_mcp_has(path)) {
+		take_mcp(conn, path);
+		return true;
+	}
 	sim_admin_answer(conn->loop->shared, &conn->http, path, &conn->loop->scratch, &conn->out);
 	leave(conn, false);
 	return true;
@@ -550,9 +571,13 @@ void sim_conn_due(struct sim_conn *conn)
 		return;
 	}
 	must(conn->phase == SIM_CONN_WAITING || conn->phase == SIM_CONN_STREAMING);
-	if (conn->phase == SIM_CONN_STREAMING)
+	if (conn->mcp) {
+		if (sim_mcp_due(conn))
+			leave(conn, false);
+	} else if (conn->phase == SIM_CONN_STREAMING) {
 		stream_on(conn);
-	else if (!answer_now(conn))
+	} else if (!answer_now(conn)) {
 		return;
+	}
 	settle(conn);
 }

@@ -41,6 +41,8 @@ struct sim_conn {
 	struct sim_spec spec;
 	struct sim_quota quota;
 	uint64_t number, step;
+	bool mcp;         /* it is for the MCP server */
+	nsec_t asked;     /* when its sampling was, of an MCP server's tool */
 	char problem[96]; /* why it is refused, where that names a part of it */
 };
 

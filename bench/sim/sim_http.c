@@ -184,6 +184,7 @@ const char *sim_http_reason(unsigned status)
 		const char *reason;
 	} reasons[] = {
 		{ 200, "OK" },
+		{ 202, "Accepted" },
 		{ 400, "Bad Request" },
 		{ 401, "Unauthorized" },
 		{ 402, "Payment Required" },

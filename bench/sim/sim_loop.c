@@ -126,6 +126,7 @@ void sim_loop_fini(struct sim_loop *loop)
 	free(loop->timers);
 	sim_buf_free(&loop->scratch);
 	sim_buf_free(&loop->input);
+	sim_buf_free(&loop->mcp.took);
 	(void)close(loop->epoll_fd);
 	(void)close(loop->stop_fd);
 	(void)close(loop->listen_fd);

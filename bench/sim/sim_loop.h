@@ -4,6 +4,7 @@
 #ifndef BENCH_SIM_SIM_LOOP_H
 #define BENCH_SIM_SIM_LOOP_H
 
+#include "bench/sim/sim_mcp.h"
 #include "bench/sim/sim_shared.h"
 #include "codec/base/clock.h"
 
@@ -22,6 +23,7 @@ struct sim_loop {
 	struct sim_buf scratch, input; /* for answers */
 	struct sim_spec spec;          /* the default behaviour, as of `spec_version` */
 	uint64_t spec_version;
+	struct sim_mcp mcp;
 };
 
 /* Takes over `listen_fd`, which listens and does not block. Ends the program when the system has

@@ -81,10 +81,11 @@ void sim_shared_remember(struct sim_shared *shared, const struct sim_http *http,
 void sim_shared_reset(struct sim_shared *shared)
 {
 	struct sim_counters *c = &shared->counters;
-	_Atomic uint64_t *const plain[] = { &c->requests,       &c->streams,     &c->refused,
-					    &c->tool_calls,     &c->connections, &c->cancelled,
-					    &c->in_flight_high, &c->health,      &c->pauses,
-					    &shared->faults_due };
+	_Atomic uint64_t *const plain[] = {
+		&c->requests,    &c->streams,   &c->refused,        &c->tool_calls,
+		&c->connections, &c->cancelled, &c->in_flight_high, &c->health,
+		&c->pauses,      &c->mcp,       &shared->faults_due
+	};
 
 	for (size_t i = 0; i < COUNT_OF(plain); i++)
 		atomic_store(plain[i], 0);

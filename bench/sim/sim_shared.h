@@ -26,6 +26,7 @@ struct sim_counters {
 	_Atomic uint64_t in_flight_high; /* the most there ever were, since the last reset */
 	_Atomic uint64_t cancelled;      /* the peer went away before the answer was complete */
 	_Atomic uint64_t health;         /* GET /health */
+	_Atomic uint64_t mcp;            /* requests to the MCP server */
 	_Atomic uint64_t faults[SIM_FAULT_COUNT];
 	_Atomic uint64_t statuses[600]; /* SIM_FAULT_ERROR by status */
 };

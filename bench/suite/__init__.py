@@ -6,7 +6,7 @@
     servers     the gateway and what it is compared with    svg      charts
     load        h2load, and bench/load on a schedule        charts   which charts there are
     scenario    points, rounds, turns                       goals    what was wanted; stalls: what medians hide
-    scenarios, events: the table of all there are
+    scenarios, events, mcp: the table of all there are
 """
 
 import os

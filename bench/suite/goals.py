@@ -95,6 +95,12 @@ GOALS = (
     Goal("over HTTP/1.1, x nginx", "h1-64", times("sluice", "nginx"), 1.2, 1.0),
     Goal("over TLS on both sides, x nginx", "tls-both-64", times("sluice", "nginx"), None, None),
     Goal("with Redis, at 5,000 a second, x nginx", "redis", times("sluice-redis", "nginx"), 0.95, 0.80),
+    Goal("CPU of an MCP message, HTTP/1.1, 64 in flight, x nginx", "mcp-h1-64", times("sluice", "nginx"), 1.1, 0.9),
+    Goal("the same, h2c", "mcp-h2c-64", times("sluice", "nginx"), 0.9, 0.6),
+    Goal("the same, HTTP/1.1, answered by three events", "mcp-events-64", times("sluice", "nginx"), 1.2, 0.9),
+    Goal("memory of an MCP session with its two GET streams, kB", "mcp-sessions", metric("kb_each"), 16, 10),
+    Goal("added to a provider's time by backfill, 500 samplings a second, p50, ms", "mcp-backfill", metric("added_p50_ms"), 1, 0.5, 500),
+    Goal("the same, p99, ms", "mcp-backfill", metric("added_p99_ms"), 5, 2, 500),
     Goal("CPU of a provider's event, 10,000 streams, us", "streams", metric("event_us"), 6, 4, 10000),
     Goal("memory of a request in flight, 2,000, kB", "waiting", metric("kb_each"), 10, 6, 2000),
     Goal("the same, 10,000", "waiting", metric("kb_each"), 10, 6, 10000),
@@ -114,7 +120,7 @@ GOALS = (
 def lines(result):
     """A table of those that the run has figures for; nothing where it has none."""
     rows = [row for row in (goal.row(result) for goal in GOALS) if row is not None]
-    head = ["## What was wanted", "DESIGN 6, at most: *floor*, above which the product is not done, and *goal*, what it wants to be known for. "
+    head = ["## What was wanted", "DESIGN 6 and FRONTS 7, at most: *floor*, above which the product is not done, and *goal*, what it wants to be known for. "
             "What is added to a latency is a ratio of medians, with both behind it; *not decided*: rounds on both sides of the limit, or "
             "nginx added nothing that can be told from 0.", "",
             table.row("what", "figure", "floor", "goal", "reached", "command"), "|---" * 6 + "|"]

@@ -86,7 +86,8 @@ def read_h2load(text, count, log):
 class Replay:
     """bench/load in the background: independent callers, `rate` requests a second between them all."""
 
-    def __init__(self, server, rate, seconds, seed=1, keys=(), connections=20, targets=()):
+    def __init__(self, server, rate, seconds, seed=1, keys=(), keyed="authorization", connections=20, targets=()):
+        """Request n has the field `keyed` with value n of `keys`, counted round; where there are none, all have the server's."""
         directory = server.bed.case.directory()
         self.server, self.log = server, os.path.join(directory, "log")
         schedule = os.path.join(directory, "schedule")
@@ -102,13 +103,13 @@ class Replay:
         if server.front == "h1":
             argv.append("--http1")
         for name, value in server.fields.items():
-            if not (keys and name == "authorization"):
+            if not (keys and name == keyed):
                 argv += ["--field", f"{name}: {value}"]
         if keys:
             path = os.path.join(directory, "keys")
             with open(path, "w", encoding="ascii") as file:
-                file.writelines(f"Bearer {key}\n" for key in keys)
-            argv += ["--keys", path]
+                file.writelines(f"{key}\n" for key in keys)
+            argv += ["--keys", path, "--keyed", keyed]
         self.child = pinned(LOAD_CPU, lambda: subprocess.Popen([*map(str, argv)], stderr=subprocess.PIPE, text=True))
         server.bed.case.addCleanup(self.end)
 

@@ -52,6 +52,7 @@ class Scenario:
 
     quick = True   # part of --quick, too
     fresh = False  # each round has servers of its own
+    bed_kind = Bed
 
     def __init__(self, name, about, servers=("sluice", *PROXIES), x_name="", **options):
         self.name, self.about, self.servers, self.x_name = name, about, servers, x_name
@@ -92,7 +93,7 @@ class Scenario:
     def beds(self, point, effort):
         """Of each round; the same for all of them, unless what one leaves behind would be the next one's."""
         if not self.fresh:
-            bed = Bed(**point.bed)
+            bed = self.bed_kind(**point.bed)
             try:
                 for _ in range(self.rounds(effort)):
                     yield bed
@@ -100,7 +101,7 @@ class Scenario:
                 bed.end()
             return
         for _ in range(self.rounds(effort)):
-            bed = Bed(**point.bed)
+            bed = self.bed_kind(**point.bed)
             try:
                 yield bed
             finally:
@@ -124,7 +125,7 @@ class Scenario:
             beds = []
             for point in points:
                 progress(f"{self.name} {point.x}: starting")
-                beds.append(Bed(**point.bed))
+                beds.append(self.bed_kind(**point.bed))
                 stack.callback(beds[-1].end)
             for number in range(self.rounds(effort)):
                 for place in stats.turns(range(len(points)), number):
@@ -242,7 +243,7 @@ class Open(Scenario):
         return self.options.get("rate", point.x)
 
     def keys(self, bed):
-        return [work.tenant_key(number) for number in range(bed.tenants)]
+        return ["Bearer " + work.tenant_key(number) for number in range(bed.tenants)]
 
     def prepare(self, bed, server, point, effort):
         count = max(200, bed.tenants)  # each tenant once

@@ -1,10 +1,11 @@
 """The table of scenarios, in the order in which they run."""
 
 from suite.events import Attack, Idle, Loading, Redis, Reload, Restart, Soak, Streams, ToolLoop, Waiting
+from suite.mcp import Backfill, Messages, Sessions
 from suite.scenario import PROXIES, Closed, Fresh, Open, Paced
 
 KB, MB = 1024, 1024 * 1024
-GATEWAY, AND_PROXIES = ("sluice",), ("sluice", *PROXIES)
+GATEWAY, AND_NGINX, AND_PROXIES = ("sluice",), ("sluice", "nginx"), ("sluice", *PROXIES)
 CALM = (2000,)  # where DESIGN 6 asks for latency
 
 
@@ -51,6 +52,14 @@ ALL = (
             streams=((1000, 10000), (200,)), rounds=3),
     Waiting("waiting", "memory of requests that wait for the provider: h2c, and over TLS on both sides", AND_PROXIES, x_name="requests",
             counts=((2000, 10000), (300,)), rounds=3),
+    Messages("mcp-h1-64", "messages of an MCP session that are no samplings, 64 in flight, HTTP/1.1", AND_NGINX, **bed(front="h1"), in_flight=64),
+    Messages("mcp-h2c-64", "the same over HTTP/2", AND_NGINX, in_flight=64),
+    Messages("mcp-events-64", "the same over HTTP/1.1, answers are streams of three events", AND_NGINX,
+             **bed(front="h1", tool="events", streaming=True), in_flight=64),
+    Backfill("mcp-backfill", "an MCP server's samplings at a fixed rate, the provider takes 5 ms", ("sluice", "direct"),
+             x_name="samplings a second", rates=((500,), (100,)), calm=(500,), **bed(tool="sample", provider="latency-5ms", streaming=True)),
+    Sessions("mcp-sessions", "memory of MCP sessions with their GET streams, HTTP/1.1", AND_NGINX, x_name="sessions",
+             count=(10000, 100), rounds=3),
     Idle("idle", "memory of connections that do nothing", GATEWAY, x_name="by", count=(1500, 100), rounds=3),
     Loading("tenants-load", "a configuration of so many tenants, read and judged", GATEWAY, x_name="tenants",
             counts=((1000, 10000, 100000), (1000,))),

@@ -60,7 +60,7 @@ backend provider
 
 
 class Server:
-    """`url`, `body` and `fields` are how it is asked; `pid` is what its CPU is counted of."""
+    """`url`, `body` and `fields` are how it is asked, which each kind sets; `pid` is what its CPU is counted of."""
 
     fronts = ("h2c", "h1", "tls")  # that it can be asked by
 
@@ -68,7 +68,6 @@ class Server:
         self.bed, self.front = bed, bed.front
         self.port = harness.free_port()
         self.scheme = "https" if bed.front == "tls" else "http"
-        self.url = f"{self.scheme}://127.0.0.1:{self.port}/v1/messages"
         self.fields = {"content-type": "application/json"}
         self.body = b""
 
@@ -134,21 +133,27 @@ class Gateway(Server):
         listen = {"address": f"127.0.0.1:{self.port}"}
         if bed.front == "tls":
             listen["tls"] = dict(zip(("cert", "key"), bed.certificate))
-        changes = {"listen": [listen], "store": store or {"kind": "memory"}, **changes}
-        self.process = pinned(GATEWAY_CPU, lambda: bed.case.gateway(
-            work.settings(bed.sim.url, bed.tenants, bed.models, bed.ca, **changes), binary=wrapper))
+        settings = self.settings({"listen": [listen], "store": store or {"kind": "memory"}, **changes})
+        self.process = pinned(GATEWAY_CPU, lambda: bed.case.gateway(settings, binary=wrapper))
         if bed.spread:
             self.process.settings["providers"]["anthropic"]["endpoints"] = [
                 {"url": bed.sim.url.replace("127.0.0.1", f"127.0.0.{n + 1}")} for n in range(ADDRESSES)]
             self.process.write_config(self.process.settings)
             if self.process.reload().status != 200:
                 raise harness.Failure("the gateway refuses four addresses\n" + self.process.report())
-        self.pid, self.url = self.process.pid, f"{self.scheme}://127.0.0.1:{self.port}/v1/sampling"
+        self.pid, self.body = self.process.pid, bed.body
         self.fields["authorization"] = "Bearer " + harness.KEY
-        if bed.streaming:
-            self.fields["accept"] = "application/json, text/event-stream"
-        self.body = bed.body
+        self.aim()
         self.wait_answer()
+
+    def settings(self, changes):
+        return work.settings(self.bed.sim.url, self.bed.tenants, self.bed.models, self.bed.ca, **changes)
+
+    def aim(self):
+        """Where and how it is asked."""
+        self.url = f"{self.scheme}://127.0.0.1:{self.port}/v1/sampling"
+        if self.bed.streaming:
+            self.fields["accept"] = "application/json, text/event-stream"
 
     def forget(self):
         os.truncate(self.log, 0)
@@ -184,8 +189,8 @@ class Plain(Server):
         super().__init__(bed)
         self.directory = bed.case.directory()
         sent = bed.provider_request
-        self.body = sent["body"]
-        self.fields.update({name: sent["headers"][name] for name in ("x-api-key", "anthropic-version")})
+        self.url, self.body = f"{self.scheme}://127.0.0.1:{self.port}{sent['path']}", sent["body"]
+        self.fields.update({name: sent["headers"][name] for name in bed.passed})
         self.start()
         self.wait_answer()
 
@@ -235,7 +240,7 @@ class Direct(Plain):
 
     def start(self):
         self.front = "h1"
-        self.url, self.pid = self.bed.sim.url + "/v1/messages", self.bed.sim.pid
+        self.url, self.pid = self.bed.sim.url + self.bed.provider_request["path"], self.bed.sim.pid
 
     def complaint(self):
         return ""
@@ -311,6 +316,9 @@ KINDS = {kind.name: kind for kind in (Gateway, SharedGateway, Direct, Nginx, Hap
 class Bed:
     """A provider and the servers in front of it; `end` stops them all."""
 
+    kinds = KINDS
+    passed = ("x-api-key", "anthropic-version")  # headers that the provider gets, which proxies are sent, too
+
     def __init__(self, front="h2c", provider_tls=False, provider="", size=2048, answer=work.ANSWER_TEXT, tenants=1,
                  models=1, spread=False, streaming=False, body=None):
         """`provider`: words of the simulator; `spread`: it has several addresses; `streaming`: answers are streams."""
@@ -343,10 +351,10 @@ class Bed:
 
     def server(self, name):
         """The running one of that kind; answers."""
-        if self.front not in KINDS[name].fronts:
+        if self.front not in self.kinds[name].fronts:
             raise ValueError(f"{name} cannot be asked by {self.front}")
         if name not in self.servers:
-            self.servers[name] = KINDS[name](self)
+            self.servers[name] = self.kinds[name](self)
         return self.servers[name]
 
     def end(self):

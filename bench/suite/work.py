@@ -9,6 +9,7 @@ import redis_fleet
 ENDLESS = {**redis_fleet.ENDLESS, "tool_rounds": 100, "loop_tokens": 1000000000000, "max_tokens": 100000}
 MODEL = "claude-test"
 ANSWER_TEXT = 640  # bytes of text that make an answer of about 1 KB
+TOOL_TEXT = 960    # the same of a tool's
 TOOL = {"name": "get_weather", "description": "Weather of a city",
         "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
 
@@ -30,6 +31,14 @@ def sampling(size=2048, model=MODEL, **more):
                         "systemPrompt": "You are brief.", "temperature": 1, "maxTokens": 300,
                         "modelPreferences": {"hints": [{"name": model}]}, **more})
     return with_prompt(max(1, size - len(with_prompt(0))))
+
+
+def tool_call(tool, size=1024):
+    """A call of an MCP server's tool, of `size` bytes."""
+    def with_text(length):
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": {"text": text(length)}}}, separators=(",", ":")).encode()
+    return with_text(size - len(with_text(0)))
 
 
 def first_turn():
