@@ -152,6 +152,7 @@ void mcp_shared_unplaced(struct mcp_shared *shared, const struct mcp_ask *ask)
 	(void)!mcp_shared_say(shared, &(struct mcp_tell){ .kind = MCP_TELL_UNPLACED,
 							  .who = ask->who,
 							  .place = ask->place });
+	redis_link_flush(shared->link); /* before the client hears that it may try again */
 }
 
 void mcp_shared_used(struct mcp_shared *shared, const struct mcp_who *who)
