@@ -7,6 +7,10 @@
 
 #include "gateway/telemetry/metrics.h"
 
+/* Whether another gateway has the answer by now is asked so often. */
+#define AGAIN_FIRST (100 * MSEC) /* then twice as long each time */
+#define AGAIN_MOST (2 * SEC)
+
 /* ---- the end ---- */
 
 static void leave_stream(struct mcp_sampling *sampling)
@@ -30,6 +34,7 @@ static void free_sampling(struct mcp_sampling *sampling)
 {
 	must_obj(sampling, MCP_SAMPLING_MAGIC);
 	net_timer_stop(sampling->mcp->front->loop, &sampling->progress);
+	net_timer_stop(sampling->mcp->front->loop, &sampling->again);
 	leave_stream(sampling);
 	cancel_leave(&sampling->by_id);
 	cancel_leave(&sampling->by_session);
@@ -62,12 +67,35 @@ static void on_session_over(struct cancel_entry *entry)
 
 /* ---- the answer ---- */
 
+/* Another gateway has been asked for the same, and its answer will be this one's, too: of a round that has come to both.
+ * False: it is no such outcome, or there is no time. */
+static bool ask_again_later(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
+{
+	struct net_loop *loop = sampling->mcp->front->loop;
+	const nsec_t now = net_now(loop), deadline = sampling->ask.deadline;
+
+	if (outcome->end != SAMPLING_REFUSED || outcome->fault.err != ERR_DUPLICATE_IN_FLIGHT ||
+	    now >= deadline)
+		return false;
+	sampling->status = err_info(outcome->fault.err)->status;
+	sampling_end(sampling->call, ERR_OK);
+	sampling->call = NULL;
+	sampling->pause = sampling->pause == 0 ? AGAIN_FIRST : 2 * sampling->pause;
+	if (sampling->pause > AGAIN_MOST)
+		sampling->pause = AGAIN_MOST;
+	net_timer_set(loop, &sampling->again,
+		      sampling->pause < deadline - now ? now + sampling->pause : deadline);
+	return true;
+}
+
 static void on_done(void *owner, const struct sampling_outcome *outcome)
 {
 	struct mcp_sampling *sampling = owner;
 
 	must_obj(sampling, MCP_SAMPLING_MAGIC);
 	struct mcp_entry *entry = sampling->entry;
+	if (ask_again_later(sampling, outcome))
+		return;
 	mcp_sampling_answer(sampling, outcome);
 	count(sampling, outcome->end == SAMPLING_REFUSED ? outcome->fault.err : ERR_OK);
 	sampling_end(sampling->call, ERR_OK);
@@ -230,6 +258,30 @@ static void name_once(struct mcp_sampling *sampling)
 	sampling->ask.idempotency_key = slice_of(sampling->once, sizeof(sampling->once));
 }
 
+/* Asks the core. False: it has no room. */
+static bool ask(struct mcp_sampling *sampling)
+{
+	sampling->call = sampling_begin(sampling->mcp->front->core, &sampling->ask, &sampling_front,
+					sampling);
+	return sampling->call != NULL;
+}
+
+static void on_again(struct net_timer *timer)
+{
+	struct mcp_sampling *sampling = CONTAINER_OF(timer, struct mcp_sampling, again);
+	struct mcp_entry *entry = sampling->entry;
+	const bool known = find_account(sampling); /* a reload may have come */
+
+	sampling_new_ids(sampling->mcp->front->core, slice_of(NULL, 0), &sampling->ids);
+	if (known && ask(sampling))
+		return;
+	if (!known)
+		sampling->ask.caller = NULL;
+	refuse_err(sampling, known ? ERR_BUSY : ERR_UNAUTHORIZED);
+	if (entry != NULL)
+		entry->events->go_on(entry->request);
+}
+
 static void ask_core(struct mcp_sampling *sampling)
 {
 	struct mcp_host *mcp = sampling->mcp;
@@ -246,9 +298,8 @@ static void ask_core(struct mcp_sampling *sampling)
 	sampling->ask.request = &sampling->request;
 	sampling->ask.deadline = deadline_of(sampling, sampling->ask.started);
 	name_once(sampling);
-	sampling->call =
-		sampling_begin(mcp->front->core, &sampling->ask, &sampling_front, sampling);
-	if (sampling->call == NULL)
+	sampling->again.fire = on_again;
+	if (!ask(sampling))
 		refuse_err(sampling, ERR_BUSY);
 	else if (sampling->entry != NULL)
 		sampling->entry->sampling = sampling;

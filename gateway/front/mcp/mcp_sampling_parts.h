@@ -29,6 +29,8 @@ struct mcp_sampling {
 	bool claimed; /* all gateways know that this one answers it, until mcp_shared_settled */
 	struct mcp_ask claim;
 	int status;
+	struct net_timer again;    /* when the core is asked once more */
+	nsec_t pause;              /* before that; 0: it was asked once */
 	struct net_timer progress; /* when the server is told that its request is still worked on */
 	uint64_t seconds;          /* that it was told last */
 	const char *detail;        /* why it was refused before the core was asked; NULL */
