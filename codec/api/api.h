@@ -9,28 +9,31 @@
  *                              Refuses what no plan can permit: 400 and 403 with the place in the body (fault.path)
  *              api_grants.h    what a plan permits beside: server tools, URLs, tiers, n; thinking under a clamped bound
  *              api_edit.h      the provider's request: model, bound, usage, store, system, user ids, members of a profile
- *   answer     api_answer.h    a JSON answer: usage, stop reason, the model's place
- *              api_stream.h    an event of a stream: the same, and whether it passes, is changed, is dropped or ends it
- *   errors     api_error.h     the three shapes, a row for every reason; retry hints
+ *   answer     api_answer.h    a JSON answer: the model's place, id, stop reason
+ *              api_stream.h    a stream, event by event: what passes, is changed, is dropped or ends it
+ *   errors     api_error.h     the shapes, a row for every reason (tbl/api_errors.h)
+ *              api_redact.h    a provider's own words about a request, without what they say of its account
+ *   head       api_headers.h   when to try again, and what is left of a limit
  *   models     api_models.h    GET /v1/models in both shapes
  *
  * How a front drives them for POST /v1/messages and POST /v1/chat/completions:
  *
  *   1. Find the caller and its plan first: nothing of the body is needed for that.
  *   2. api_request_read (codec/set.h). An error is written by api_error_write with the fault as it is.
- *   3. Resolve the model's name, api_string(API_MODEL); nobody has it: API_MODEL_UNKNOWN, with the name. Then
+ *   3. Resolve the model's name, api_string(API_MODEL); nobody has it: ERR_MODEL_UNKNOWN, with the name. Then
  *      api_grants_check, and policy with the request's figures: api_request counts messages, blocks, tools and media as
  *      policy_check wants them, and API_SYSTEM and API_USER_ID and its kin are its texts.
  *   4. For each attempt (sampling_raw.write): api_edit_make with the target's model and bound. The bound is at most the
  *      plan's and the model's; what was written and the adjustments come back. A provider's own list of refused names
  *      (providers.*.direct.refuse) is asked with api_request_names before the provider is taken.
- *   5. A JSON answer: api_answer_read, api_answer_edit, send. A stream: sse_cut.h cuts the provider's bytes into events,
- *      api_stream_event says what becomes of each. `model` in both is the caller's own name, as it was written.
- *   6. An error event of the provider, or an end without API_STREAM_END: the front ends its stream with
- *      api_error_event, or cuts the connection. A clean end would look like a whole answer.
+ *   5. A JSON answer: api_answer_read, api_answer_edit, send. A stream: api_stream. `model` in both is the caller's own name,
+ *      as it was written: request.at[API_MODEL].text.
+ *   6. A stream that ends before it is over: api_error_event, or the connection is cut. A clean end would look like a
+ *      whole answer. In front of its first event: api_error_write, with a status.
+ *   7. A provider's 400, 413 and 422 in the same format: api_redact, else our own words.
  *
- * Estimates: api_request_bytes is what input is estimated from (its bytes / 4, and images apart); a cancelled stream is
- * charged by api_stream's own counts: the largest of seen.bytes / 3, seen.deltas and the provider's count so far.
+ * Money is the core's: it reads the same bytes with the format's reader (codec/dialect), whoever asked for the usage. Estimates
+ * of input go by api_request_bytes (its bytes / 4, and images apart), of output by api_output_most (api_grants.h).
  *
  * What passes unread is a member that no row of tbl/members.h names. What the gateway reads must be what any JSON reader
  * behind it reads: so a name twice in an object, and a name that is one of the rows but for case, are 400. */

@@ -1,0 +1,12 @@
+/* api_date.h - dates of the direct APIs; private to codec/api. */
+#ifndef CODEC_API_API_DATE_H
+#define CODEC_API_API_DATE_H
+
+#include <stdint.h>
+
+enum { API_DATE_MAX = 72 };
+
+/* Seconds since the epoch as RFC 3339 in UTC, with a NUL behind. */
+void api_date(char out[API_DATE_MAX], uint64_t at_s);
+
+#endif
