@@ -8,12 +8,13 @@
  *   request    api_request.h   one strict pass: values of what is acted on, figures for policy and limits, tools, URLs.
  *                              Refuses what no plan can permit: 400 and 403 with the place in the body (fault.path)
  *              api_grants.h    what a plan permits beside: server tools, URLs, tiers, n; thinking under a clamped bound
+ *              api_view.h      the request as policy, limits and routing see one: sampling_ask.request
  *              api_edit.h      the provider's request: model, bound, usage, store, system, user ids, members of a profile
  *   answer     api_answer.h    a JSON answer: the model's place, id, stop reason
  *              api_stream.h    a stream, event by event: what passes, is changed, is dropped or ends it
  *   errors     api_error.h     the shapes, a row for every reason (tbl/api_errors.h)
  *              api_redact.h    a provider's own words about a request, without what they say of its account
- *   head       api_headers.h   when to try again, and what is left of a limit
+ *   head       api_headers.h   what passes to the provider; when to try again, and what is left of a limit
  *   models     api_models.h    GET /v1/models in both shapes
  *
  * How a front drives them for POST /v1/messages and POST /v1/chat/completions:
@@ -21,8 +22,7 @@
  *   1. Find the caller and its plan first: nothing of the body is needed for that.
  *   2. api_request_read (codec/set.h). An error is written by api_error_write with the fault as it is.
  *   3. Resolve the model's name, api_string(API_MODEL); nobody has it: ERR_MODEL_UNKNOWN, with the name. Then
- *      api_grants_check, and policy with the request's figures: api_request counts messages, blocks, tools and media as
- *      policy_check wants them, and API_SYSTEM and API_USER_ID and its kin are its texts.
+ *      api_grants_check, and policy with the request's figures (api_view_make).
  *   4. For each attempt (sampling_raw.write): api_edit_make with the target's model and bound. The bound is at most the
  *      plan's and the model's; what was written and the adjustments come back. A provider's own list of refused names
  *      (providers.*.direct.refuse) is asked with api_request_names before the provider is taken.

@@ -239,6 +239,8 @@ static void end_block(struct api_walk *w, const struct api_frame *block)
 	case API_MEDIA_NONE:
 		break;
 	}
+	if (q->blocks > API_BLOCKS_MAX || q->images > API_BLOCKS_MAX || q->sounds > API_BLOCKS_MAX)
+		(void)api_walk_fail(w, ERR_CONTENT, "there are more than 65536 content blocks");
 }
 
 /* What a source holds is its block's. */
@@ -262,7 +264,8 @@ static void end_message(struct api_walk *w, const struct api_frame *message)
 	struct api_value *content = &q->at[API_CONTENT];
 	const bool leads = q->system_messages == q->messages && !q->system_later;
 
-	q->messages++;
+	if (++q->messages > API_MESSAGES_MAX)
+		(void)api_walk_fail(w, ERR_MESSAGES, "there are more than 65536 messages");
 	q->blocks += content->kind == JSON_STRING;
 	if (!means(message->kind, usual, COUNT_OF(usual))) {
 		if (leads && !api_is_anthropic(q->api) &&

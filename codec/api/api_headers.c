@@ -7,6 +7,21 @@
 
 enum { VALUE_MAX = API_DATE_MAX, MS = 1000 };
 
+bool api_header_passes(enum api api, struct slice name)
+{
+	static const struct slice kept[] = { SLICE_INIT("anthropic-workspace-id"),
+					     SLICE_INIT("anthropic-user-profile-id"),
+					     SLICE_INIT("anthropic-organization-id") };
+
+	if (!api_is_anthropic(api) || !slice_starts(name, SLICE("anthropic-")) ||
+	    slice_starts(name, SLICE("anthropic-dangerous-")))
+		return false;
+	for (size_t i = 0; i < COUNT_OF(kept); i++)
+		if (slice_eq(name, kept[i]))
+			return false;
+	return true;
+}
+
 /* Adds a header, unless there is no memory for its value. */
 static __attribute__((format(printf, 5, 6))) size_t add(struct api_header *out, size_t count,
 							struct slice name, struct arena *into,

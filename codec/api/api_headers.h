@@ -1,9 +1,14 @@
-/* api_headers.h - what SDKs of the direct APIs read of an answer's head: whether and when to try again, and what is left
- * of a limit. */
+/* api_headers.h - the heads of the direct APIs: which of a request's headers go to the provider, and what SDKs read of an
+ * answer's: whether and when to try again, and what is left of a limit. */
 #ifndef CODEC_API_API_HEADERS_H
 #define CODEC_API_API_HEADERS_H
 
-#include "codec/base/arena.h"
+#include "codec/api/api.h"
+
+/* Whether a header of a request, by its name in lower case, goes to a provider of the same format as it is: Anthropic's
+ * versions and betas, and what else is its own, but for what names an account (workspace, user profile) or asks it to be
+ * careless. Credentials never do, nor anything of Chat's. */
+bool api_header_passes(enum api api, struct slice name);
 
 /* `name` in lower case, static. */
 struct api_header {

@@ -123,7 +123,7 @@ static void walk(struct api_walk *w)
 	while (w->depth != 0) {
 		struct api_frame *frame = api_top(w);
 		bool more = frame->array ? json_next_item(&w->r) : json_next_key(&w->r, &name);
-		if (w->r.fault.err != ERR_OK)
+		if (w->r.fault.err != ERR_OK || w->fault->err != ERR_OK)
 			return;
 		if (!more) {
 			leave(w);

@@ -59,7 +59,8 @@ struct api_tool {
 	struct slice path;   /* where it stands; of SERVER only */
 };
 
-enum { API_TOOLS_MAX = 4096 };
+/* How many of each a request may have; blocks inside of others count. */
+enum { API_TOOLS_MAX = 4096, API_MESSAGES_MAX = 65536, API_BLOCKS_MAX = 65536 };
 
 struct api_request {
 	enum api api;
@@ -107,7 +108,7 @@ struct api_request {
  * Errors, with *fault (path: "messages.0.content", and for Chat "messages[0].content"; detail):
  * - as json_read.h: ERR_JSON, ERR_DUPLICATE_KEY, ERR_TOO_DEEP, ERR_TOO_MANY_KEYS
  * - 400: ERR_FIELD (wrong type, a name in another case, a required member is missing), ERR_MESSAGES, ERR_MESSAGES_EMPTY,
- *   ERR_MAX_TOKENS, ERR_TOOLS_TOO_MANY; ERR_NOT_AVAILABLE: a thread (detail is api_thread_refused)
+ *   ERR_CONTENT (too many blocks), ERR_MAX_TOKENS, ERR_TOOLS_TOO_MANY; ERR_NOT_AVAILABLE: a thread (detail is api_thread_refused)
  * - 403: ERR_POLICY: members that no plan permits
  * - ERR_BUSY: memory is exhausted
  * *out is written on success only. */

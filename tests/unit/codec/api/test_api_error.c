@@ -299,6 +299,21 @@ static void a_wait_is_told_so_that_sdks_keep_it(void **state)
 	}
 }
 
+static void headers_of_anthropic_pass_but_for_accounts(void **state)
+{
+	(void)state;
+	assert_true(api_header_passes(API_MESSAGES, SLICE("anthropic-version")));
+	assert_true(api_header_passes(API_COUNT, SLICE("anthropic-beta")));
+	assert_true(api_header_passes(API_MESSAGES, SLICE("anthropic-new-thing")));
+	assert_false(api_header_passes(API_CHAT, SLICE("anthropic-beta")));
+	assert_false(api_header_passes(API_MESSAGES, SLICE("anthropic-workspace-id")));
+	assert_false(api_header_passes(API_MESSAGES, SLICE("anthropic-user-profile-id")));
+	assert_false(api_header_passes(API_MESSAGES,
+				       SLICE("anthropic-dangerous-direct-browser-access")));
+	assert_false(api_header_passes(API_MESSAGES, SLICE("x-api-key")));
+	assert_false(api_header_passes(API_MESSAGES, SLICE("authorization")));
+}
+
 static void what_is_left_is_told_in_both_families(void **state)
 {
 	const struct api_rate requests = { true, 60, 59, 1001 },
@@ -408,6 +423,7 @@ int main(void)
 		cmocka_unit_test(particulars_are_told),
 		cmocka_unit_test(a_stream_ends_with_its_apis_event),
 		cmocka_unit_test(a_wait_is_told_so_that_sdks_keep_it),
+		cmocka_unit_test(headers_of_anthropic_pass_but_for_accounts),
 		cmocka_unit_test(what_is_left_is_told_in_both_families),
 		cmocka_unit_test(what_a_provider_says_of_its_account_is_taken_out),
 		cmocka_unit_test(each_api_has_its_own_shape),

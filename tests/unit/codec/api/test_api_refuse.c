@@ -168,7 +168,24 @@ static void unknown_members_pass(void **state)
 	}
 }
 
-static void depth_and_tools_are_bounded(void **state)
+/* `front`, and `item` so many times: refused with that error. */
+static void assert_too_many(const char *front, const char *item, size_t count, enum err err)
+{
+	const size_t len = strlen(front), each = strlen(item);
+	char *many = malloc(len + count * each);
+	struct api_reading r;
+
+	assert_non_null(many);
+	(void)memcpy(many, front, len);
+	for (size_t i = 0; i < count; i++)
+		(void)memcpy(many + len + i * each, item, each);
+	api_rig_begin(&r, API_CHAT, slice_of(many, len + count * each));
+	assert_int_equal(r.err, err);
+	api_rig_end(&r);
+	free(many);
+}
+
+static void depth_and_counts_are_bounded(void **state)
 {
 	enum { DEEP = JSON_DEPTH_MAX + 1 };
 	char body[DEEP * 2 + 128];
@@ -189,15 +206,9 @@ static void depth_and_tools_are_bounded(void **state)
 	assert_int_not_equal(r.err, ERR_OK);
 	api_rig_end(&r);
 
-	char *many = malloc(32 + 3 * (API_TOOLS_MAX + 1));
-	assert_non_null(many);
-	len = (size_t)sprintf(many, "{\"tools\":[");
-	for (size_t i = 0; i <= API_TOOLS_MAX; i++, len += 3)
-		(void)memcpy(many + len, "{},", 3);
-	api_rig_begin(&r, API_CHAT, slice_of(many, len));
-	assert_int_equal(r.err, ERR_TOOLS_TOO_MANY);
-	api_rig_end(&r);
-	free(many);
+	assert_too_many("{\"tools\":[", "{},", API_TOOLS_MAX + 1, ERR_TOOLS_TOO_MANY);
+	assert_too_many("{\"messages\":[", "{},", API_MESSAGES_MAX + 1, ERR_MESSAGES);
+	assert_too_many("{\"messages\":[{\"content\":[", "{},", API_BLOCKS_MAX + 1, ERR_CONTENT);
 }
 
 static void memory_that_is_exhausted_is_said(void **state)
@@ -333,7 +344,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_must_not_pass_is_refused_with_its_place),
 		cmocka_unit_test(unknown_members_pass),
-		cmocka_unit_test(depth_and_tools_are_bounded),
+		cmocka_unit_test(depth_and_counts_are_bounded),
 		cmocka_unit_test(memory_that_is_exhausted_is_said),
 		cmocka_unit_test(what_costs_extra_is_the_plans_to_permit),
 		cmocka_unit_test(nothing_is_granted_by_default),
