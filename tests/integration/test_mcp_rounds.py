@@ -534,6 +534,21 @@ class Silent(Case):
         stream.finish(event(note("later")) + event(done(1)))
         reply.expect(event(note("later")) + event(done(1))).end()
 
+    def test_a_subscription_passes_as_it_comes_if_it_is_no_event_stream(self):
+        server, client = self.two(timeouts={"idle": "300ms"})
+        reply = self.call(client, method="subscriptions/listen")
+        stream = server.take().stream(content_type="application/json")
+        for piece in (b'{"jsonrpc":"2.0","met', b'hod":"notifications/a"}\n', b'{"jsonrpc":"2.0","method":"sampling/createMessage"}\n'):
+            stream.send(piece)
+            reply.expect(piece)
+        self.assertEqual((reply.status, reply.header("content-type")), (200, "application/json"))
+        stream.finish(b"{}")
+        reply.expect(b"{}").end()
+        reply = self.call(client, method="subscriptions/listen")
+        call = server.take()
+        call.json({"jsonrpc": "2.0", "id": call.message["id"], "error": {"code": -32601, "message": "no"}}, 404)
+        self.assertEqual((reply.status, reply.json()["error"]["code"]), (404, -32601))
+
     def test_a_subscription_ends_when_the_gateway_leaves(self):
         server, client = self.two(settings=lambda whole: whole.update(drain="1s"))
         reply, stream = self.listen(client, server)

@@ -326,7 +326,10 @@ bool mcp_filter_feed(struct mcp_filter *filter, struct slice bytes)
 {
 	if (filter->failed)
 		return false;
-	filter->failed = !feed(filter, bytes);
+	if (filter->raw)
+		filter->failed = !pass(filter, &(struct mcp_passed){ .raw = bytes });
+	else
+		filter->failed = !feed(filter, bytes);
 	if (filter->failed && filter->rest.len > MCP_HELD_MAX)
 		give_up(filter);
 	arena_give(&filter->scratch);

@@ -53,6 +53,7 @@ struct mcp_filter {
 	/* Set by the owner: no event passes in parts. Else a message that has a result passes as such before it is known
 	 * whether it has the method of a sampling, too, which some peers go by. */
 	bool whole;
+	bool raw; /* set by the owner: it is no event stream, and all bytes pass as they come */
 	bool rounds; /* set by the owner: a result may ask for input (2026-07-28), so that its type decides */
 	/* private */
 	const struct mcp_filter_events *events;

@@ -224,12 +224,17 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 	}
 }
 
-/* For hours: a GET, and what takes its place in 2026-07-28. */
+/* What takes the place of a GET in 2026-07-28. */
+static bool listens(const struct mcp_request *request)
+{
+	return request->modern &&
+	       json_loose_is(request->posted.first.method, "subscriptions/listen");
+}
+
+/* For hours. */
 static bool may_be_silent(const struct mcp_request *request)
 {
-	return request->verb == MCP_VERB_GET ||
-	       (request->modern &&
-		json_loose_is(request->posted.first.method, "subscriptions/listen"));
+	return request->verb == MCP_VERB_GET || listens(request);
 }
 
 void mcp_stream_begin(struct mcp_request *request, int status)
@@ -252,6 +257,16 @@ static void begin_filter(struct mcp_request *request)
 	request->filter.whole = mcp_link_hides(&request->link);
 }
 
+/* The answer to a subscription has no end, and is passed as it comes even if it is no event stream: some servers write a
+ * line of JSON for each message. */
+static bool streams(const struct mcp_request *request, const struct mcp_answer_head *head)
+{
+	const int status = request->call.answer.status;
+
+	/* 205 has no body that a client would see (RFC 9110, 15.3.6). */
+	return head->events ? status != 205 : status == 200 && listens(request);
+}
+
 static bool on_head(struct upstream_call *call)
 {
 	struct mcp_request *request = of_call(call);
@@ -265,9 +280,7 @@ static bool on_head(struct upstream_call *call)
 			mcp_filter_again(&request->filter);
 		return !request->resuming;
 	}
-	/* 205 has no body that a client would see (RFC 9110, 15.3.6). */
-	if (!head.events || call->answer.status == 205 ||
-	    mcp_status_error(request, &detail) != ERR_OK)
+	if (!streams(request, &head) || mcp_status_error(request, &detail) != ERR_OK)
 		return false;
 	mcp_count_head(request, net_now(request->host->loop));
 	/* The answers to a server's requests must not wait for a connection that a call has which waits for them. */
@@ -289,7 +302,9 @@ static bool on_head(struct upstream_call *call)
 		return true;
 	}
 	begin_filter(request);
+	request->filter.raw = !head.events;
 	mcp_stream_begin(request, call->answer.status);
+	request->out.between = head.events;
 	return true;
 }
 
