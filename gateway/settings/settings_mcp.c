@@ -426,6 +426,10 @@ void loader_note_mcp(struct loader *l, const struct plan *plan, const struct nod
 
 	if (l->mcp_allowed == NULL)
 		return;
+	if (node != NULL && plan->mcp_allow_count != 0 && (plan->fronts & FRONT_MCP) == 0)
+		problem_below(&l->warnings, node, "fronts",
+			      "lacks mcp, so that nobody reaches what mcp_servers.allow names; "
+			      "add it");
 	for (uint32_t i = 0; node != NULL && i < plan->mcp_allow_count; i++) {
 		const struct slice name = plan->mcp_allow[i];
 		if (!globs_is_one(name) && config_mcp_named(config, name) == NULL)
@@ -437,6 +441,14 @@ void loader_note_mcp(struct loader *l, const struct plan *plan, const struct nod
 	for (uint32_t i = 0; i < config->mcp_server_count; i++)
 		l->mcp_allowed[i] =
 			l->mcp_allowed[i] || plan_may_use_mcp(plan, config->mcp_servers[i].name);
+}
+
+static bool has_listener(const struct config *config)
+{
+	for (uint32_t i = 0; i < config->listen_count; i++)
+		if ((config->listen[i].fronts & FRONT_MCP) != 0)
+			return true;
+	return false;
 }
 
 void loader_warn_of_mcp(struct loader *l, const struct main_form *form)
@@ -451,6 +463,10 @@ void loader_warn_of_mcp(struct loader *l, const struct main_form *form)
 			&l->warnings, form->node, "seal_keys",
 			"is missing: no other gateway at this Redis, and none after a restart, "
 			"knows the sessions of MCP servers; write the same keys for all");
+	if (!has_listener(config))
+		problem_below(&l->warnings, form->node, "mcp_servers",
+			      "no listener has the front mcp, so that nobody reaches them; add it "
+			      "to listen[].fronts");
 	for (uint32_t i = 0; i < form->mcp_servers.count; i++) {
 		const struct mcp_server *server = config_mcp_named(config, forms[i].node->key);
 		must(server != NULL);

@@ -489,6 +489,24 @@ static void names_of_servers_that_there_are_not_are_warned_of(void **state)
 		"two; write a name under mcp_servers, or a glob over names\n");
 }
 
+static void fronts_that_keep_callers_from_all_servers_are_warned_of(void **state)
+{
+	(void)state;
+	assert_warnings("listen: [{address: \"0.0.0.0:1\", fronts: [direct]}, {address: "
+			"\"0.0.0.0:2\", fronts: [mcp]}]\n" SERVERS(ONE) ALLOW_ALL,
+			"");
+	assert_warnings("listen: [{address: \"0.0.0.0:1\", fronts: [sampling]}]\n" SERVERS(ONE)
+				ALLOW_ALL,
+			"conf/sluice.yaml:10: mcp_servers: no listener has the front mcp, so that "
+			"nobody reaches them; add it to listen[].fronts\n");
+	assert_warnings(
+		SERVERS(ONE) "plans:\n"
+			     "  p: {fronts: [sampling], mcp_servers: {allow: [one]}}\n"
+			     "  q: {fronts: [sampling]}\n",
+		"conf/sluice.yaml:12: plans.p.fronts: lacks mcp, so that nobody reaches what "
+		"mcp_servers.allow names; add it\n");
+}
+
 static void a_shared_store_without_seal_keys_is_warned_of(void **state)
 {
 #define REDIS "store: {kind: redis, url: \"redis://h\"}\n"
@@ -527,6 +545,7 @@ int main(void)
 		cmocka_unit_test(plans_say_which_servers_and_how_much),
 		cmocka_unit_test(servers_that_nobody_reaches_are_warned_of),
 		cmocka_unit_test(names_of_servers_that_there_are_not_are_warned_of),
+		cmocka_unit_test(fronts_that_keep_callers_from_all_servers_are_warned_of),
 		cmocka_unit_test(a_shared_store_without_seal_keys_is_warned_of),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
