@@ -120,7 +120,7 @@ SETTING(MCP_SERVER, "ca", PATH, ca, 1, "(the system's)", 4096, RELOAD, "PEM file
 SETTING(MCP_SERVER, "timeouts.connect", DURATION, connect, MSEC, "2s", 3600 * SEC, RELOAD, "until the connection stands, TLS included")
 SETTING(MCP_SERVER, "timeouts.first_byte", DURATION, first_byte, MSEC, "10m", 86400 * SEC, RELOAD, "of a POST: from the request to the first byte of the answer")
 SETTING(MCP_SERVER, "timeouts.idle", DURATION, idle, MSEC, "10m", 86400 * SEC, RELOAD, "of a POST: between two reads; streams that a server may leave silent have no such bound")
-SETTING(MCP_SERVER, "sessions", COUNT, sessions, 1, "10000", 1000000, RELOAD, "sessions at once on this gateway; each may hold one connection to the server for as long as it lasts")
+SETTING(MCP_SERVER, "sessions", COUNT, sessions, 1, "10000", 1000000, RELOAD, "sessions at once, on all gateways of one Redis together; each may hold one connection to the server for as long as it lasts")
 SETTING(MCP_SERVER, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: its path is not there")
 
 SETTING(MCP_ENDPOINT, "url", URL, url, 1, NEEDED, 2048, RELOAD, "as the url of a server")
@@ -183,7 +183,7 @@ CHOICE(PLAN, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp",
 CHOICE(PLAN, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
 SETTING(PLAN, "limits.enforce", BOOL, enforce, 0, "true", 1, RELOAD, "false: all limits here count and refuse nothing (requests that would be refused: sluice_limit_decisions_total)")
 SETTING(PLAN, "limits.mcp_messages_per_minute", COUNT, mcp_messages_per_minute, 1, "600", QUOTA_RATE_MAX, RELOAD, "messages of clients a minute to all MCP servers together, those of a batch and each GET included; each gateway counts alone")
-SETTING(PLAN, "limits.mcp_sessions", COUNT, mcp_sessions, 1, "100", 1000000, RELOAD, "sessions with MCP servers at once")
+SETTING(PLAN, "limits.mcp_sessions", COUNT, mcp_sessions, 1, "100", 1000000, RELOAD, "sessions with MCP servers at once, on all gateways of one Redis together")
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning)
 #define COUNTED(limit, unit, minimum, preset, maximum, meaning) \
 	PART_LIMIT(PLAN, "limits.per_server.", per_server.limits, limit, unit, minimum, preset, maximum, meaning)
