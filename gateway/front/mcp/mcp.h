@@ -457,9 +457,9 @@ enum mcp_own_begun {
 	MCP_OWN_ASKS,  /* it is, unless another gateway has it, which is asked for first */
 };
 
-/* Opens it, if nobody has. `request` (NULL: none) waits for it, unless MCP_OWN_NOT: request->own_opened follows, unless
- * mcp_own_forget comes first. One with home_found waits only to hear whose the stream is: for ASKS that follows in its
- * place. */
+/* Opens it, if nobody has; without a request not while Redis is away, since another gateway may have it. `request` (NULL:
+ * none) waits for it, unless MCP_OWN_NOT: request->own_opened follows, unless mcp_own_forget comes first. One with
+ * home_found waits only to hear whose the stream is: for ASKS that follows in its place. */
 enum mcp_own_begun mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
 				const struct caller *caller, struct mcp_request *request);
 MUST_USE bool mcp_own_slab(struct slab *slab);

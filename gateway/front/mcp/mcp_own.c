@@ -386,12 +386,23 @@ static void go_by_what_is_known(struct mcp_own *own)
 		ask->answer = MCP_SHARED_OTHERS;
 }
 
+/* Redis may have this worker for the session's home, and nobody here is. */
+static void give_back(struct mcp_own *own)
+{
+	const enum mcp_shared_answer answer = own->ask.answer;
+
+	if ((answer == MCP_SHARED_MINE || answer == MCP_SHARED_UNKNOWN) &&
+	    mcp_home_look(own->mcp->channels, &own->link.who) != MCP_OPEN_TAKEN)
+		mcp_shared_freed(own->mcp->shared, &own->link.who);
+}
+
 static void on_asked(struct mcp_ask *ask)
 {
 	struct mcp_own *own = CONTAINER_OF(ask, struct mcp_own, ask);
 	struct mcp_request *request = own->waiter;
 	go_by_what_is_known(own);
-	const bool free = ask->answer == MCP_SHARED_MINE || ask->answer == MCP_SHARED_UNKNOWN;
+	const bool free = ask->answer == MCP_SHARED_MINE ||
+			  (ask->answer == MCP_SHARED_UNKNOWN && request != NULL);
 	if (ask->answer == MCP_SHARED_REFUSED)
 		mcp_home_refuse(own->mcp->channels, &own->link.who, net_now(own->mcp->front->loop));
 	const bool holds = free && goes_on_behind(own, ask->last_id) && take_home(own);
@@ -401,8 +412,10 @@ static void on_asked(struct mcp_ask *ask)
 		request->own = NULL;
 		request->home_found(request, ask);
 	}
-	if (!holds)
-		free_own(own);
+	if (holds)
+		return;
+	give_back(own);
+	free_own(own);
 }
 
 enum mcp_own_begun mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
@@ -419,9 +432,11 @@ enum mcp_own_begun mcp_own_open(struct mcp_host *mcp, const struct mcp_link *lin
 	own->home.who = own->ask.who = link->who;
 	own->home.told = on_told;
 	own->ask.done = on_asked;
+	/* While Redis is away, a stream that nobody waits for may be open at another gateway. */
+	const bool may_open = request != NULL || mcp->shared == NULL;
 	if (good && mcp->shared != NULL && mcp_ask_home(mcp->shared, &own->ask, true)) {
 		begun = MCP_OWN_ASKS;
-	} else if (!good || !take_home(own)) {
+	} else if (!good || !may_open || !take_home(own)) {
 		free_own(own);
 		return MCP_OWN_NOT;
 	}
