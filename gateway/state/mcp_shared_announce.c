@@ -8,7 +8,13 @@ enum {
 };
 _Static_assert((int)BUCKET_HOMES <= (int)MCP_ANNOUNCE_MAX, "they are asked for together");
 
-/* This worker's, of one bucket. */
+/* That worker became the home of before Redis went: others may have opened a second one since. */
+static bool is_known(const struct mcp_shared *shared, const struct mcp_session *session)
+{
+	return peer_address_same_gateway(&session->home_at, &shared->own);
+}
+
+/* This worker's, of one bucket; of all, or of those that are known. */
 static uint32_t homes_in(const struct mcp_shared *shared, size_t bucket,
 			 struct mcp_who whos[BUCKET_HOMES])
 {
@@ -18,8 +24,10 @@ static uint32_t homes_in(const struct mcp_shared *shared, size_t bucket,
 	key_shard_lock(&shard->keys);
 	for (const struct key_link *link = shard->keys.buckets[bucket % MCP_SHARD_BUCKETS];
 	     link != NULL && count < BUCKET_HOMES; link = link->next) {
-		const struct mcp_home *home = CONTAINER_OF(link, struct mcp_session, link)->home;
-		if (home != NULL && home->inbox == shared->inbox)
+		const struct mcp_session *session = CONTAINER_OF(link, struct mcp_session, link);
+		const struct mcp_home *home = session->home;
+		if (home != NULL && home->inbox == shared->inbox &&
+		    (shared->announce.all || is_known(shared, session)))
 			whos[count++] = home->who;
 	}
 	mcp_shard_unlock(shard);
@@ -87,16 +95,30 @@ static void go_on(struct mcp_shared *shared)
 	}
 }
 
-void mcp_shared_announce(struct mcp_shared *shared)
+static void begin(struct mcp_shared *shared, bool all)
 {
+	shared->announce.all = all;
 	shared->announce.bucket = 0;
 	go_on(shared);
+}
+
+static void on_later(struct net_timer *timer)
+{
+	begin(CONTAINER_OF(timer, struct mcp_shared, announce.later), true);
+}
+
+void mcp_shared_announce(struct mcp_shared *shared)
+{
+	begin(shared, false);
+	net_timer_set(shared->loop, &shared->announce.later,
+		      mcp_shared_now(shared) + MCP_ANNOUNCE_LATER);
 }
 
 void mcp_shared_announce_init(struct mcp_shared *shared)
 {
 	struct mcp_announce *announce = &shared->announce;
 
+	announce->later.fire = on_later;
 	announce->bucket = BUCKETS;
 	while (announce->free_count < MCP_ANNOUNCE_MAX) {
 		announce->free[announce->free_count] = &announce->asks[announce->free_count];

@@ -14,6 +14,8 @@
 #define MCP_TOLD_SURELY (10 * SEC)
 /* Answers that take longer are no reason to give up who asks, as long as any come. */
 #define MCP_ASK_PATIENCE SEC
+/* When Redis is back, all gateways have found it by then (redis_backoff.h). */
+#define MCP_ANNOUNCE_LATER (2 * SEC)
 /* A place that nobody has taken or given back by then is free. */
 #define MCP_PLACE_LASTS (120 * SEC)
 
@@ -72,6 +74,8 @@ struct mcp_sure {
 /* Homes of this worker that are told to Redis again. */
 struct mcp_announce {
 	size_t bucket; /* of the records, the next one */
+	bool all;      /* not only those that Redis has known before */
+	struct net_timer later;
 	uint32_t free_count;
 	struct mcp_ask *free[MCP_ANNOUNCE_MAX], asks[MCP_ANNOUNCE_MAX];
 };
@@ -156,7 +160,7 @@ void mcp_shared_sure_ready(struct mcp_shared *shared);
 
 void mcp_shared_announce_init(struct mcp_shared *shared);
 /* Redis may have lost which sessions this worker is the home of, or others may have taken it for dead: it is said again of
- * each. Where another gateway is the home by now, the one here is told (MCP_CHANNEL_REPLACED). */
+ * each; a while later of those that it was not told of before. Where another gateway is the home by now, the one here is told (MCP_CHANNEL_REPLACED). */
 void mcp_shared_announce(struct mcp_shared *shared);
 
 /* ---- mcp_shared_look_redis.c ---- */

@@ -213,7 +213,7 @@ static void a_redis_that_has_lost_all_is_told_of_all_homes(void **state)
 	fake_unready(a->workers[1].client.link);
 	command("FLUSHALL", NULL);
 	fake_ready(a->workers[1].client.link);
-	(void)settle();
+	pass(4 * SEC); /* that its key is gone is noticed, too */
 	for (size_t i = 0; i < HOMES; i++) {
 		ask = question_of(&homes[i].who);
 		is_answered(mcp_ask_home(b->workers[0].shared, &ask, true));
@@ -221,6 +221,32 @@ static void a_redis_that_has_lost_all_is_told_of_all_homes(void **state)
 		assert_true(is_home(&ask, &a->workers[1]));
 		assert_null(mcp_home_close(&homes[i]));
 	}
+}
+
+static void of_two_homes_the_one_of_before_stays(void **state)
+{
+	static struct mcp_home home, second;
+
+	(void)state;
+	replaced = 0;
+	home = (struct mcp_home){ .who = session, .told = on_replaced };
+	assert_int_equal(takes(&b->workers[1]), MCP_SHARED_MINE);
+	assert_int_equal(mcp_home_open(b->channels, &home, &b->workers[1].inbox, now), MCP_OPENED);
+	fake_unready(a->workers[1].client.link);
+	fake_unready(b->workers[1].client.link);
+	second = (struct mcp_home){ .who = session, .told = on_replaced };
+	assert_int_equal(mcp_home_open(a->channels, &second, &a->workers[1].inbox, now),
+			 MCP_OPENED);
+	command("FLUSHALL", NULL);
+	fake_ready(a->workers[1].client.link);
+	pass(SEC);
+	fake_ready(b->workers[1].client.link);
+	pass(3 * SEC);
+	assert_int_equal(replaced, 1);
+	assert_null(second.channels);
+	struct mcp_ask ask = home_at(&c->workers[0], true);
+	assert_true(ask.answer == MCP_SHARED_OTHERS && is_home(&ask, &b->workers[1]));
+	assert_null(mcp_home_close(&home));
 }
 
 static void who_was_stopped_learns_that_others_are_the_home_by_now(void **state)
@@ -310,6 +336,7 @@ int main(void)
 		TEST(of_a_call_that_begins_and_ends_without_redis_nothing_is_told),
 		TEST(what_a_connection_may_have_lost_is_told_again),
 		TEST(a_redis_that_has_lost_all_is_told_of_all_homes),
+		TEST(of_two_homes_the_one_of_before_stays),
 		TEST(who_was_stopped_learns_that_others_are_the_home_by_now),
 		TEST(who_was_stopped_learns_that_others_answer_what_it_had_claimed),
 		TEST(claims_of_a_gateway_with_many_are_taken_over_within_seconds),
