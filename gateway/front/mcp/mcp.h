@@ -52,6 +52,7 @@ struct mcp_remotes;
 struct mcp_host {
 	struct front_host *front;
 	struct limit_table *limits;
+	uint8_t messages_part[16]; /* of tenants' names in it: for messages */
 	struct metrics_worker *metrics;
 	struct log_ring *log;
 	struct cancel_table *cancels;

@@ -18,6 +18,7 @@ bool mcp_host_init(struct mcp_host *mcp)
 {
 	mcp->resting.chunk_bytes = MCP_REST_CHUNK;
 	mcp->resting.keep_max = MCP_REST_KEPT;
+	tenant_part(TENANT_PART_MCP, SLICE(""), mcp->messages_part);
 	mcp->minute.fire = on_minute;
 	net_timer_set(mcp->front->loop, &mcp->minute, net_now(mcp->front->loop) + 60 * SEC);
 	return mcp_shares_init(&mcp->shares) && mcp_sampling_slab(&mcp->samplings) &&

@@ -122,12 +122,10 @@ bool mcp_count_messages(struct mcp_request *request, uint32_t count)
 	struct limit_scope scope = { .holder = LIMIT_OF_TENANT, .limits = limit_none() };
 	struct error_data data = error_data_none;
 	struct limit_refusal refusal;
-	uint8_t part[16];
 
 	scope.limits.requests = (struct quota_limit){ .per_minute = per_minute,
 						      .burst = limit_requests_burst(per_minute) };
-	tenant_part(TENANT_PART_MCP, SLICE(""), part);
-	tenant_part_key(request->caller.account, part, scope.key);
+	tenant_part_key(request->caller.account, request->mcp->messages_part, scope.key);
 	scope.slot = limit_table_slot(request->mcp->limits, scope.key);
 	if (scope.slot == NULL || limit_take(&scope, 1, &ask, net_now(request->host->loop),
 					     net_wall_s(request->host->loop), &refusal))
