@@ -97,6 +97,10 @@ class Gates:
         except harness.Failure as failure:
             raise harness.Failure("\n".join([str(failure), *(gateway.report() for gateway in self.gateways)])) from None
 
+    def wait_stderr(self, text, count=1, timeout_s=None):
+        """Of each of them."""
+        return [gateway.wait_stderr(text, count, timeout_s) for gateway in self.up]
+
     def post(self, *args, **options):
         return next(self.by_turns).post(*args, **options)
 
