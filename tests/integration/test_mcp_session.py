@@ -310,6 +310,24 @@ class Limits(mcp_rig.Case):
         client.delete().body()
         self.client(url).hello()
 
+    def test_open_calls_of_a_session(self):
+        server, client = self.pair()
+        calls = [client.call(id) for id in range(256)]
+        taken = [server.take() for _ in calls]
+        for _ in range(8):  # whatever worker
+            self.assert_rpc_error(client.call("i"), 429, "concurrency", "i")
+        client.notify("notifications/x")
+        other = self.client(self.gate.url + "/mcp/raw")
+        other.hello()
+        reply = other.call("o")
+        server.take().json(result("o"))
+        self.assertEqual(reply.json(), result("o"))
+        taken[0].json(result(taken[0].message["id"]))
+        self.assertEqual(calls[taken[0].message["id"]].status, 200)
+        reply = client.call("i")
+        server.take().json(result("i"))
+        self.assertEqual(reply.json(), result("i"))
+
     def test_an_initialize_that_fails_takes_no_place(self):
         server = self.server(strict="sampling")
         server.on("initialize", lambda call: call.json({"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "no"}}))

@@ -16,6 +16,7 @@ import mcp_rig
 from mcp_server import ask, error, event, note, result, sampling
 
 MIB = 1 << 20
+OTHER = "sk-slu-another-key-of-the-tests"
 
 
 class Weather(mcp_rig.Case):
@@ -248,6 +249,47 @@ class Streams(Weather):
         self.assertEqual(server.answer().message["id"], 5)
         stream.finish(event(result("i")))
         self.assertEqual(reply.body(), event(result("i")))
+
+    def narrow(self, **changes):
+        """A server, and clients of two tenants of a worker that has room for little more than one large event."""
+        def settings(whole):
+            whole["workers"] = 1
+            whole.setdefault("limits", {}).update(changes)
+            whole["tenants"].append(harness.tenant("other", OTHER))
+        server, client = self.pair(settings=settings)
+        other = self.client(self.gate.url + "/mcp/raw", key=OTHER)
+        other.hello()
+        return server, client, other
+
+    def one_has_no_room(self, server, streams):
+        """Of samplings of 10 MiB on those streams one is given up, and answered; the other one goes on."""
+        data = {id: event(sampling(id, "x" * (10 * MIB))) for id in streams}
+        senders = [self.background(lambda id=id: streams[id].send(data[id][:-2])) for id in streams]
+        refused = server.answer().message
+        self.assertEqual(refused["error"]["code"], -32603)
+        left, = streams.keys() - {refused["id"]}
+        streams[left].send(data[left][-2:])
+        self.assertEqual(server.answer().message["id"], left)
+        for sender in senders:
+            sender[1].join()
+
+    def test_a_tenant_whose_streams_hold_too_much_does_not_harm_others(self):
+        server, client, other = self.narrow(unfinished_bytes="32MiB")
+        streams = {id: client.call(id) and server.take().stream() for id in (1, 2)}
+        self.one_has_no_room(server, streams)
+        reply = other.call("o")
+        stream = server.take().stream()
+        stream.send(event(sampling(5, "x" * (9 * MIB))))
+        self.assertEqual(server.answer().message["id"], 5)
+        stream.finish(event(result("o")))
+        reply.expect(event(result("o"))).end()
+
+    def test_a_sampling_that_is_given_up_for_want_of_room_has_an_answer(self):
+        """On streams of calls, and on sessions' own."""
+        server, client, other = self.narrow(unfinished_bytes="1MiB", body_bytes="1MiB")
+        owns = {1: server.get_stream(), 2: server.get_stream()}
+        self.one_has_no_room(server, {id: one.call(id) and server.take().stream() for id, one in ((3, client), (4, other))})
+        self.one_has_no_room(server, owns)
 
     def test_a_slow_client_holds_the_server_up(self):
         server, client, reply, stream = self.open()

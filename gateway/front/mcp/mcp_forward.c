@@ -379,6 +379,8 @@ static void stream_done(struct mcp_request *request)
 		resume_later(request);
 		return;
 	}
+	if (request->call.err == ERR_BUSY)
+		mcp_filter_fail(&request->filter); /* it was given up here */
 	const bool good = request->call.err == ERR_OK && !request->resuming &&
 			  mcp_filter_end(&request->filter);
 	if (!good)

@@ -243,6 +243,8 @@ static void on_done(struct upstream_call *call)
 {
 	struct mcp_own *own = CONTAINER_OF(call, struct mcp_own, call);
 
+	if (call->err == ERR_BUSY && own->filter.rest.len != 0)
+		mcp_filter_fail(&own->filter);
 	if (own->filter.failed) {
 		free_own(own); /* an event that nobody can hold: there is no going on behind it */
 		return;
