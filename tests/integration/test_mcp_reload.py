@@ -62,6 +62,7 @@ class Servers(Case):
             stream.finish(event(result("i")))
             reply.expect(event(result("i"))).end()
 
+    @mcp_rig.alone("the calls at others are not known, so that the stream stays until the session is idle")
     def test_its_own_stream_ends_with_the_last_call(self):
         server, client, own, reply, stream = self.open(model="sim-latency-500ms")
         get = client.get()

@@ -11,6 +11,7 @@
 #define BACKOFF_MOST (30 * SEC)
 #define BACKOFF_LEAST (100 * MSEC) /* whatever the server says */
 #define RETIRE_EVERY SEC
+#define RETIRE_SHARED (60 * SEC) /* where there are other gateways */
 
 struct mcp_own {
 	uint32_t magic;
@@ -467,18 +468,28 @@ static bool is_configured(struct mcp_own *own)
 	return server != NULL && mcp_link_place(&own->link, server);
 }
 
-/* The session's server was removed: calls that are open, and samplings, end first. */
+/* Whether calls of the session are open, or samplings. Those at other gateways are not known, and these may have its server
+ * still: then it ends when it is idle. */
+static bool is_in_use(const struct mcp_own *own)
+{
+	const struct mcp_host *mcp = own->mcp;
+
+	return mcp->shared != NULL || cancel_count(mcp->cancels, own->link.who.key) != 0 ||
+	       cancel_count(mcp->cancels, mcp_call_key(&own->link.who.key, SLICE(""))) != 0;
+}
+
+/* The session's server was removed: what is under way ends first. */
 static void retire(struct mcp_own *own)
 {
 	struct mcp_host *mcp = own->mcp;
 	struct net_loop *loop = mcp->front->loop;
+	const nsec_t wait = mcp->shared == NULL ? RETIRE_EVERY : RETIRE_SHARED;
 
 	if (is_configured(own))
 		return;
-	if (cancel_count(mcp->cancels, mcp_call_key(&own->link.who.key, SLICE(""))) != 0 ||
-	    cancel_count(mcp->cancels, own->link.who.key) != 0) {
-		(void)mcp_link_way(mcp, &own->link); /* it is in use */
-		net_timer_set(loop, &own->retire, net_now(loop) + RETIRE_EVERY);
+	if (is_in_use(own)) {
+		(void)mcp_link_way(mcp, &own->link); /* which keeps it */
+		net_timer_set(loop, &own->retire, net_now(loop) + wait);
 		return;
 	}
 	mcp_session_over(mcp, &own->link, MCP_END_REMOVED);
