@@ -24,6 +24,9 @@ static void read_token(struct slice packed)
 	     token.revision.len <= MCP_REVISION_MAX);
 	inside(token.upstream_id, packed);
 	inside(token.revision, packed);
+	must(token.bridged != slice_absent(token.declared));
+	must(token.declared.len <= MCP_DECLARED_MAX);
+	inside(token.declared, packed);
 	must(mcp_token_pack(&token, room) == packed.len);
 	must(memcmp(room, packed.at, packed.len) == 0);
 }

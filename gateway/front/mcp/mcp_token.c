@@ -17,7 +17,8 @@ enum {
 	TOKEN_OWN_GET = 8,
 	TOKEN_ENDPOINT = 16, /* the digest is there, and not all zero; as are the next ones */
 	TOKEN_AUTHORIZATION = 32,
-	TOKEN_ALL = 63,
+	TOKEN_BRIDGED = 64, /* what the client has declared is at the end */
+	TOKEN_ALL = 127,
 	STATE_UPSTREAM = 1,
 	STATE_ANSWERS = 2,
 	STATE_ALL = 3,
@@ -26,9 +27,10 @@ enum {
 };
 
 /* version, flags, four digests, pin, time, two lengths */
-_Static_assert(2 + 4 * MCP_DIGEST_BYTES + 19 + 8 + 1 + 2 + MCP_REVISION_MAX + MCP_UPSTREAM_ID_MAX <=
-		       MCP_TOKEN_MAX,
-	       "every token fits");
+enum { TOKEN_BYTES = 2 + 4 * MCP_DIGEST_BYTES + 19 + 8 + 1 + 2 + MCP_REVISION_MAX };
+_Static_assert(TOKEN_BYTES + MCP_UPSTREAM_ID_MAX <= MCP_TOKEN_MAX, "every token fits");
+_Static_assert(TOKEN_BYTES + 2 + MCP_DECLARED_MAX + 64 <= MCP_TOKEN_MAX,
+	       "so does one with an id of the gateway's own");
 _Static_assert(SEAL_TEXT_LEN(MCP_TOKEN_MAX) <= 1024, "and so does its text");
 
 /* ---- digests and keys ------------------------------------------------------------------------ */
@@ -222,7 +224,8 @@ size_t mcp_token_pack(const struct mcp_token *token, char room[MCP_TOKEN_MAX])
 	pack_number(&to,
 		    (uint32_t)token->mode | (token->tools ? TOKEN_TOOLS : 0) |
 			    (token->own_get ? TOKEN_OWN_GET : 0) | (endpoint ? TOKEN_ENDPOINT : 0) |
-			    (authorization ? TOKEN_AUTHORIZATION : 0),
+			    (authorization ? TOKEN_AUTHORIZATION : 0) |
+			    (token->bridged ? TOKEN_BRIDGED : 0),
 		    1);
 	put_digest(&to, &token->tenant);
 	put_digest(&to, &token->principal);
@@ -234,6 +237,8 @@ size_t mcp_token_pack(const struct mcp_token *token, char room[MCP_TOKEN_MAX])
 	pack_number(&to, token->issued_s, 8);
 	pack_text(&to, token->revision, 1, MCP_REVISION_MAX);
 	pack_text(&to, token->upstream_id, 2, MCP_UPSTREAM_ID_MAX);
+	if (token->bridged)
+		pack_text(&to, token->declared, 2, MCP_DECLARED_MAX);
 	return to.full ? 0 : (size_t)(to.at - room);
 }
 
@@ -255,6 +260,8 @@ bool mcp_token_unpack(struct slice packed, struct mcp_token *out)
 	out->issued_s = unpack_number(&from, 8);
 	out->revision = unpack_text(&from, 1, MCP_REVISION_MAX);
 	out->upstream_id = unpack_text(&from, 2, MCP_UPSTREAM_ID_MAX);
+	out->bridged = (flags & TOKEN_BRIDGED) != 0;
+	out->declared = out->bridged ? unpack_text(&from, 2, MCP_DECLARED_MAX) : slice_of(NULL, 0);
 	return !from.bad && from.at == from.end;
 }
 

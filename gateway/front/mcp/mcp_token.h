@@ -19,6 +19,7 @@ enum {
 		512, /* of an upstream's session id; a longer one is refused with 502 */
 	MCP_REVISION_MAX = 32,
 	MCP_SERVER_NAME_MAX = 64,
+	MCP_DECLARED_MAX = 400, /* of what a bridged session keeps of its client's initialize */
 	MCP_METHOD_MAX = 64,
 	/* A packed token: its text has 1,024 characters at most. */
 	MCP_TOKEN_MAX = 1024 * 3 / 4 - SEAL_OVERHEAD,
@@ -74,7 +75,11 @@ struct mcp_token {
 	enum mcp_mode mode;
 	bool tools; /* sampling.tools was declared to the server */
 	bool own_get; /* the gateway holds the session's upstream GET, and serves the client's from it */
-	uint64_t issued_s; /* seconds since 1970 */
+	/* The server has no sessions and is spoken to in 2026-07-28: upstream_id is the gateway's own, and `declared` what
+	 * the client has said of itself (mcp_bridge_text.h). */
+	bool bridged;
+	struct slice declared; /* of a bridged session only */
+	uint64_t issued_s;     /* seconds since 1970 */
 };
 
 /* The revision as the codec knows it; false: it does not, and the session is passed without backfill. */

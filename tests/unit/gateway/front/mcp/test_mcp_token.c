@@ -57,6 +57,7 @@ static void assert_same_token(const struct mcp_token *a, const struct mcp_token 
 	assert_true(mcp_digest_eq(&a->endpoint, &b->endpoint) &&
 		    mcp_digest_eq(&a->authorization, &b->authorization));
 	assert_true(a->mode == b->mode && a->tools == b->tools && a->own_get == b->own_get);
+	assert_true(a->bridged == b->bridged && slice_eq(a->declared, b->declared));
 	assert_true(a->pin.family == b->pin.family && a->pin.port == b->pin.port);
 	assert_memory_equal(a->pin.at, b->pin.at, sizeof(a->pin.at));
 	assert_int_equal(a->issued_s, b->issued_s);
@@ -92,6 +93,18 @@ static bool some_token(size_t n, struct mcp_token *out)
 		out->revision = slice_of(long_text, MCP_REVISION_MAX);
 		out->mode = MCP_MODE_RELAY;
 		out->issued_s = UINT64_MAX;
+		return true;
+	case 6:
+		out->bridged = true;
+		out->declared = SLICE("");
+		return true;
+	case 7:
+		out->bridged = true;
+		out->declared = slice_of(long_text, MCP_DECLARED_MAX);
+		out->pin = (struct mcp_pin){ 6, 65535, "0123456789abcdef" };
+		out->endpoint = mcp_digest_of(SLICE("http://b/mcp"));
+		out->authorization = mcp_digest_of(SLICE("Bearer y"));
+		out->upstream_id = slice_of(long_text, 64);
 		return true;
 	default:
 		return false;
@@ -200,7 +213,7 @@ static void a_packed_token_has_one_form(void **state)
 		packed[0] ^= 2; /* another version */
 		assert_false(mcp_token_unpack(slice_of(packed, len), &found));
 		packed[0] ^= 2;
-		packed[1] = (char)(packed[1] | 64); /* a flag that nobody sets */
+		packed[1] = (char)(packed[1] | 128); /* a flag that nobody sets */
 		assert_false(mcp_token_unpack(slice_of(packed, len), &found));
 	}
 }
