@@ -42,7 +42,7 @@ def progress(value, token=7):
 
 class Case(mcp_rig.Case):
     def two(self, **options):
-        server = self.server(sessions=False)
+        server = self.server(sessions=False, discover="take")
         return server, self.client(self.front(server, **options), revision=REVISION)
 
     def message(self, id=1, method="tools/call", capabilities=None, meta=None, **params):

@@ -229,12 +229,15 @@ class Server:
     """`revision`: that it negotiates. `sessions`: it gives ids, and answers `unknown` to those it does not know.
     `strict`: it refuses an initialize that declares sampling.tools ("tools") or any sampling ("sampling"), by `refusal`: a
     status, and a code of JSON-RPC. `get`: "stream", a second one at once is 409; a status: every GET is answered so;
-    "take": the test answers. `hello`: initialize is answered as "json", "sse", or "primed", SSE with a priming event."""
+    "take": the test answers. `hello`: initialize is answered as "json", "sse", or "primed", SSE with a priming event; "modern":
+    with an error, as a server of 2026-07-28 alone does. `discover`: server/discover is answered ("answer"), as by a server that
+    speaks 2026-07-28, or refused ("refuse"); "take": the test answers."""
 
     def __init__(self, revision="2025-11-25", sessions=True, unknown=404, strict=None, refusal=(400, -32600), get="stream",
-                 hello="json", delete=200, path="/mcp", port=0):
+                 hello="json", discover="refuse", delete=200, path="/mcp", port=0):
         self.revision, self.sessions, self.unknown, self.strict = revision, sessions, unknown, strict
         self.refusal, self.get, self.hello, self.delete, self.path = refusal, get, hello, delete, path
+        self.discover = discover
         self.requests, self.failures, self.known = [], [], set()
         self.gets = {}  # session: the stream of its GET
         self.last_ids = []  # Last-Event-ID of each GET
@@ -371,6 +374,8 @@ class Server:
             self._answers.put(exchange.request)
         elif name.startswith("notifications/"):
             exchange.accept()
+        elif name == "server/discover" and self.discover != "take":
+            self.discovered(exchange)
         elif name == "ping":
             exchange.json({"jsonrpc": "2.0", "id": exchange.message["id"], "result": {}})
         elif "*" in self._handlers:
@@ -380,6 +385,10 @@ class Server:
 
     def initialize(self, exchange):
         message = exchange.message
+        if self.hello == "modern":
+            asked = message["params"]["protocolVersion"]
+            exchange.json(error(message["id"], -32022, "Unsupported protocol version", data={"supported": ["2026-07-28"], "requested": asked}), 400)
+            return
         declared = message["params"].get("capabilities", {}).get("sampling")
         if (self.strict == "tools" and declared and "tools" in declared) or (self.strict == "sampling" and declared is not None):
             status, code = self.refusal
@@ -395,6 +404,15 @@ class Server:
         if self.hello == "primed":
             stream.send(b"id: p-0\ndata: \n\n").send(b": hello\n\n")
         stream.finish(event(answer))
+
+    def discovered(self, exchange):
+        id = exchange.message["id"]
+        if self.discover == "refuse":
+            exchange.json(error(id, -32601, "Method not found"), 404)
+            return
+        exchange.json({"jsonrpc": "2.0", "id": id, "result": {
+            "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "resources": {"subscribe": True, "listChanged": False}}, "instructions": "Ask.",
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "2"}}}})
 
     def issue(self):
         with self._lock:

@@ -10,6 +10,7 @@
 #define GATEWAY_FRONT_MCP_MCP_H
 
 #include "gateway/front/front.h"
+#include "gateway/front/mcp/mcp_bridge_era.h"
 #include "gateway/front/mcp/mcp_filter.h"
 #include "gateway/front/mcp/mcp_link.h"
 #include "gateway/front/mcp/mcp_out.h"
@@ -39,6 +40,7 @@ enum {
 #define MCP_SAMPLING_DEADLINE (55 * SEC - 500 * MSEC)
 
 struct mcp_request;
+struct mcp_bridge;
 struct mcp_round;
 struct mcp_removed;
 struct mcp_followed;
@@ -64,6 +66,7 @@ struct mcp_host {
 	struct seal *seal;
 	struct mcp_opened *opened; /* what it has opened */
 	struct slab samplings, posts, owns;
+	struct mcp_eras eras; /* of servers without sessions */
 	struct arena_pool
 		resting; /* of GETs and their streams: many of them, of which each has little */
 	uint32_t series
@@ -160,13 +163,17 @@ struct mcp_request {
 	struct slice token; /* of a session, as the client sent it; absent: none */
 	struct mcp_link link;
 	struct mcp_posted posted;
+	struct slice text; /* what goes to the server of it */
 	/* initialize */
 	enum mcp_hello hello;
 	struct mcp_place place;
-	bool again;              /* the server has refused what was put in */
-	bool refused_more;       /* likewise, before this try */
-	struct slice session_id; /* of the server's, until its result is there */
-	struct mcp_buffer held;  /* of the server's event stream */
+	bool again;                          /* the server has refused what was put in */
+	bool refused_more;                   /* likewise, before this try */
+	struct slice session_id;             /* of the server's, until its result is there */
+	struct mcp_buffer held;              /* of the server's event stream */
+	const struct mcp_hello_watch *watch; /* of initialize over Streamable HTTP */
+	struct mcp_bridge
+		*bridge; /* in the arena; NULL: the session cannot be bridged (mcp_bridge.h) */
 	/* 2026-07-28 */
 	const struct mcp_legs
 		*legs; /* of a call with rounds; NULL: there is one answer, which passes */
@@ -191,6 +198,7 @@ struct mcp_request {
 		tool; /* the tool, prompt or resource that is called; absent: none, or not known */
 	struct mcp_sampling *samplings; /* that came on it and are under way */
 	struct cancel_entry by_session; /* it is open, and counts as such */
+	struct cancel_entry by_id;      /* a bridged call, which can be given up (mcp_bridge.c) */
 	struct mcp_followed
 		*calls; /* of the client's, each of which can be given up (mcp_follow.c) */
 	uint32_t call_count, calls_open; /* calls_open: not given up */
@@ -221,6 +229,21 @@ struct mcp_legs {
 	void (*done)(struct mcp_request *request);
 	/* The request goes. */
 	void (*drop)(struct mcp_request *request);
+};
+
+/* Who is asked whether the session of an initialize is bridged (mcp_bridge.h). */
+struct mcp_hello_watch {
+	/* It is about to be sent. *instead: no, another request has taken its place. False: refused. */
+	bool (*begins)(struct mcp_request *request, bool *instead);
+	/* The answer is there (`response` NULL: it is no message): is it one that is kept until that is known? */
+	bool (*wants)(const struct mcp_request *request, const struct mcp_message *response,
+		      struct slice session_id);
+	/* It is: `body` is all of it. The answer's fields are in place. False: no memory. */
+	bool (*keep)(struct mcp_request *request, struct slice body,
+		     const struct mcp_message *response);
+	bool (*has)(const struct mcp_request *request);
+	/* The call whose answer is kept is over. The request may be gone afterwards. */
+	void (*go)(struct mcp_request *request);
 };
 
 extern const struct front mcp_front;
@@ -294,6 +317,9 @@ MUST_USE bool mcp_serve(struct mcp_request *request);
 MUST_USE bool mcp_session_pass(struct mcp_request *request, struct slice upstream_id);
 /* All that belongs to the session ends, on all workers. */
 void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link, enum mcp_end why);
+/* A message of the client's, which gives one of its requests up if it is notifications/cancelled: so does what that has caused
+ * here. */
+void mcp_cancel_call(struct mcp_request *request, const struct mcp_message *message);
 /* NULL: the configuration has it no more. */
 const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struct mcp_link *link);
 
@@ -353,6 +379,10 @@ MUST_USE bool mcp_initialize(struct mcp_request *request);
 const struct plan *mcp_grant(const struct mcp_request *request);
 /* Its answer is there as a whole. True: it was dealt with. */
 bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *head);
+/* Sends initialize anew, with what request->hello says: it has no effect at the server. The request may be gone afterwards. */
+void mcp_hello_again(struct mcp_request *request);
+/* The same with less than before, which the server has refused. */
+void mcp_hello_less(struct mcp_request *request);
 /* The answer is a stream. False: no memory. */
 MUST_USE bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *head);
 /* The stream has ended, or was left, before the client got any of it. */

@@ -467,7 +467,8 @@ bool mcp_forward(struct mcp_request *request, struct slice body)
 void mcp_forward_give_up(struct mcp_request *request)
 {
 	/* A call of 2026-07-28 that waits for samplings has just been told that there will be none. */
-	if (request->legs != NULL && request->call.state == UPSTREAM_IDLE)
+	if (request->legs != NULL && request->call.state == UPSTREAM_IDLE &&
+	    request->patience.place == 0)
 		return;
 	net_timer_stop(request->host->loop, &request->patience);
 	upstream_cancel(&request->call);

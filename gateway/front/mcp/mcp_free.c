@@ -40,6 +40,7 @@ void mcp_request_free(struct mcp_request *request)
 	mcp_own_forget(request);
 	mcp_get_gone(request);
 	mcp_unfollow(request);
+	cancel_leave(&request->by_id);
 	mcp_hold_nothing(&request->mcp->shares, &request->share);
 	mcp_place_give(request);
 	net_timer_stop(request->host->loop, &request->patience);

@@ -12,7 +12,8 @@ static void init(struct mcp_request *request, struct front_host *host,
 					 .mcp = host->mcp,
 					 .host = host,
 					 .exchange = exchange,
-					 .in = in };
+					 .in = in,
+					 .text = in->body };
 	arena_init(&request->arena,
 		   slice_eq(in->method, SLICE("GET")) ? &host->mcp->resting : host->arenas,
 		   MCP_ARENA_MAX);

@@ -57,15 +57,28 @@ static bool is_configured(const struct mcp_server *server, struct slice name)
 	return false;
 }
 
+/* What a client of an older revision says of its message is not true of the one that the server gets. */
+static bool is_of_message(struct slice name)
+{
+	static const struct slice prefix = SLICE_INIT("mcp-");
+
+	return name.len > prefix.len && slice_eq_nocase(slice_of(name.at, prefix.len), prefix);
+}
+
 /* The fields that pass; a modern request has no session, so that its event ids mean nothing. */
 static void put_passed(struct gather *head, const struct mcp_server *server,
-		       const struct http_incoming *in, bool modern)
+		       const struct mcp_link *link, const struct http_incoming *in, bool modern)
 {
+	const bool bridged = !slice_absent(link->modern_head);
 	struct http_field field;
 	size_t at = 0;
 
+	if (bridged)
+		gather_raw(head, link->modern_head);
 	while (http_next_header(in, &at, &field)) {
 		if (!always_passes(field.name) && !is_configured(server, field.name))
+			continue;
+		if (bridged && is_of_message(field.name))
 			continue;
 		if (modern && slice_eq_nocase(field.name, SLICE("last-event-id")))
 			continue;
@@ -117,7 +130,7 @@ bool mcp_head_write(struct gather *head, const struct mcp_server *server,
 	if (mcp_link_has_session(link) && !link->sse)
 		put_line(head, SLICE("mcp-session-id"), link->token.upstream_id);
 	if (in != NULL)
-		put_passed(head, server, in, modern);
+		put_passed(head, server, link, in, modern);
 	else
 		put_own(head, link, verb == MCP_VERB_GET, last_id);
 	if (verb == MCP_VERB_POST || body_bytes != 0) {

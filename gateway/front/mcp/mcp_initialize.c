@@ -102,12 +102,12 @@ static void declare_what_it_takes(struct mcp_request *request)
 		declare_less(request);
 }
 
-/* The server takes what is declared now, after it has refused more. */
-static void note_strict(const struct mcp_request *request)
+/* The server takes what is declared now, after it has refused more: its answer is a result. */
+static void note_strict(const struct mcp_request *request, const struct mcp_message *response)
 {
 	const struct state_key server = strict_server(request), tenant = tenant_of(request);
 
-	if (request->refused_more)
+	if (request->refused_more && response != NULL && !slice_absent(response->result))
 		mcp_strict_note(request->mcp->channels, &server, &tenant,
 				request->hello == MCP_HELLO_PLAIN ? MCP_STRICT_TOOLS
 								  : MCP_STRICT_SAMPLING,
@@ -140,8 +140,13 @@ static struct slice edited(struct mcp_request *request)
 
 static bool say_hello(struct mcp_request *request)
 {
-	const struct slice body = edited(request);
+	bool instead = false;
 
+	if (!request->watch->begins(request, &instead))
+		return false;
+	if (instead)
+		return true;
+	const struct slice body = edited(request);
 	if (slice_absent(body))
 		return mcp_refuse_err(request, ERR_BUSY);
 	return mcp_forward(request, body);
@@ -194,11 +199,8 @@ static bool may_try_again(const struct mcp_request *request)
 	       (request->hello == MCP_HELLO_TOOLS || request->hello == MCP_HELLO_PLAIN);
 }
 
-/* initialize has no effect at the server, so it may be sent once more, with less. */
-static void try_again(struct mcp_request *request)
+void mcp_hello_again(struct mcp_request *request)
 {
-	declare_less(request);
-	request->refused_more = true;
 	upstream_finish(&request->call);
 	request->held.len = 0;
 	request->server = mcp_link_server(request->mcp, &request->link);
@@ -212,6 +214,13 @@ static void try_again(struct mcp_request *request)
 	request->server = NULL;
 }
 
+void mcp_hello_less(struct mcp_request *request)
+{
+	declare_less(request);
+	request->refused_more = true;
+	mcp_hello_again(request);
+}
+
 /* What the session is, from the server's answer. False: its id is none that can be sealed, or there is no memory. */
 static bool begin_session(struct mcp_request *request, const struct mcp_message *response,
 			  struct slice upstream_id)
@@ -219,7 +228,6 @@ static bool begin_session(struct mcp_request *request, const struct mcp_message 
 	struct mcp_link *link = &request->link;
 	struct mcp_token *token = &link->token;
 
-	note_strict(request);
 	if (slice_absent(upstream_id) || upstream_id.len == 0) {
 		return true; /* the server has no sessions: each message is looked at for itself */
 	}
@@ -253,6 +261,17 @@ static bool pass_head(struct mcp_request *request, const struct mcp_answer_head 
 	return false;
 }
 
+/* The answer is kept until it is known whether the session is bridged. */
+static void keep_whole(struct mcp_request *request, const struct mcp_answer_head *head,
+		       const struct mcp_message *response)
+{
+	if (mcp_head_pass(request, head) &&
+	    request->watch->keep(request, request->call.answer.body, response))
+		request->watch->go(request);
+	else
+		mcp_fail(request, ERR_BUSY, NULL);
+}
+
 bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *head)
 {
 	struct mcp_message message, *response = NULL;
@@ -265,9 +284,14 @@ bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *
 		mcp_message_read(value, &message);
 		response = &message;
 	}
+	note_strict(request, response);
+	if (request->watch->wants(request, response, head->session_id)) {
+		keep_whole(request, head, response);
+		return true;
+	}
 	if ((response == NULL || slice_absent(response->result)) && is_refusal(request, response) &&
 	    may_try_again(request)) {
-		try_again(request);
+		mcp_hello_less(request);
 		return true;
 	}
 	if (response == NULL || slice_absent(response->result))
@@ -308,6 +332,11 @@ static bool on_held(struct mcp_filter *filter, const struct mcp_passed *passed)
 	if (message == NULL || message->kind != MCP_RESPONSE ||
 	    !json_loose_same_id(message->id, request->posted.first.id))
 		return true;
+	note_strict(request, message);
+	if (request->watch->wants(request, message, request->session_id)) {
+		upstream_enough(&request->call, false);
+		return request->watch->keep(request, mcp_buffer_slice(&request->held), message);
+	}
 	if (slice_absent(message->result) && is_refusal(request, message) &&
 	    may_try_again(request)) {
 		request->again = true;
@@ -358,8 +387,10 @@ bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *
 
 void mcp_hello_done(struct mcp_request *request)
 {
-	if (request->again)
-		try_again(request);
+	if (request->watch->has(request))
+		request->watch->go(request);
+	else if (request->again)
+		mcp_hello_less(request);
 	else if (request->call.err == ERR_OK)
 		mcp_fail(request, ERR_SERVER_ANSWER,
 			 request->filter.failed

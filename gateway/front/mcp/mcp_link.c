@@ -18,9 +18,11 @@ static bool copy(struct slice *text, struct arena *into)
 bool mcp_link_copy(struct mcp_link *out, const struct mcp_link *link, struct arena *into)
 {
 	*out = *link;
+	out->modern_head = slice_of(NULL, 0);
 	return copy(&out->token.server, into) && copy(&out->token.upstream_id, into) &&
-	       copy(&out->token.revision, into) && copy(&out->authorization, into) &&
-	       copy(&out->tenant, into) && copy(&out->client, into);
+	       copy(&out->token.revision, into) && copy(&out->token.declared, into) &&
+	       copy(&out->authorization, into) && copy(&out->tenant, into) &&
+	       copy(&out->client, into);
 }
 
 struct mcp_digest mcp_endpoint_digest(const struct mcp_server *server, uint32_t endpoint)

@@ -21,6 +21,8 @@ struct mcp_link {
 	/* The key that the client has shown for a stream that may be silent for hours; only then. */
 	uint8_t key[SHA256_BYTES];
 	bool keyed;
+	struct slice
+		modern_head; /* of a bridged session's request: header lines in place of the client's; absent: none */
 	bool sse; /* HTTP+SSE of 2024-11-05: token.upstream_id is where messages are posted */
 	struct mcp_who who;     /* of the session; its key is none where there is none */
 	struct state_key calls; /* what its open calls are found by (cancel.h) */

@@ -84,7 +84,10 @@ bool mcp_opened_find(struct mcp_opened *opened, const struct mcp_shown_token *sh
 	token.server = shown->server;
 	token.upstream_id = arena_copy(into, token.upstream_id);
 	token.revision = arena_copy(into, token.revision);
-	if (slice_absent(token.upstream_id) || slice_absent(token.revision))
+	if (token.bridged)
+		token.declared = arena_copy(into, token.declared);
+	if (slice_absent(token.upstream_id) || slice_absent(token.revision) ||
+	    token.bridged != !slice_absent(token.declared))
 		return false;
 	link->token = token;
 	link->who = place->who;
@@ -127,6 +130,7 @@ void mcp_opened_add(struct mcp_opened *opened, const struct mcp_shown_token *sho
 
 	if (keep(&place->server, &at, end) && keep(&place->text, &at, end) &&
 	    keep(&place->tenant, &at, end) && keep(&place->name, &at, end) &&
-	    keep(&place->token.upstream_id, &at, end) && keep(&place->token.revision, &at, end))
+	    keep(&place->token.upstream_id, &at, end) && keep(&place->token.revision, &at, end) &&
+	    keep(&place->token.declared, &at, end))
 		place->age = opened->age;
 }

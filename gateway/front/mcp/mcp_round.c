@@ -1,5 +1,6 @@
 #include "gateway/front/mcp/mcp_round.h"
 
+#include "gateway/front/mcp/mcp_bridge.h"
 #include "gateway/front/mcp/mcp_removed.h"
 
 #include "codec/base/must.h"
@@ -16,7 +17,7 @@ static struct slice write_leg(struct mcp_request *request, struct mcp_leg *leg)
 {
 	struct mcp_round *round = request->round;
 
-	leg->text = request->in->body;
+	leg->text = request->text;
 	leg->message = &request->posted.first;
 	leg->rule = &round->rule;
 	leg->id = round->id;
@@ -40,16 +41,10 @@ static void name_leg(struct mcp_request *request)
 }
 
 /* The configuration may have changed since the last leg. */
-static void call_again(struct mcp_request *request, struct slice answers)
+void mcp_round_again(struct mcp_request *request, struct mcp_leg *leg)
 {
-	struct mcp_leg leg = {
-		.answers_round = true,
-		.answers = answers,
-		.state = request->round->message.in_result.request_state,
-	};
-
 	name_leg(request);
-	const struct slice body = slice_absent(answers) ? answers : write_leg(request, &leg);
+	const struct slice body = write_leg(request, leg);
 	if (slice_absent(body)) {
 		mcp_round_fail_leg(request, ERR_BUSY, NULL);
 		return;
@@ -66,6 +61,20 @@ static void call_again(struct mcp_request *request, struct slice answers)
 		if (mcp_round_begun(request))
 			request->phase = MCP_STREAMS;
 	}
+}
+
+static void call_again(struct mcp_request *request, struct slice answers)
+{
+	struct mcp_leg leg = {
+		.answers_round = true,
+		.answers = answers,
+		.state = request->round->message.in_result.request_state,
+	};
+
+	if (slice_absent(answers))
+		mcp_round_fail_leg(request, ERR_BUSY, NULL);
+	else
+		mcp_round_again(request, &leg);
 }
 
 /* ---- a round ---- */
@@ -245,7 +254,10 @@ static void begin_round(struct mcp_request *request)
 	mcp_message_read(round->asked, &round->message);
 	const struct mcp_entries entries =
 		mcp_entries_count(round->message.in_result.input_requests);
-	if (entries.samplings == 0) {
+	if (request->link.token.bridged) {
+		if (!mcp_bridge_round(request, &entries))
+			return;
+	} else if (entries.samplings == 0) {
 		ask_client(request, slice_of(NULL, 0));
 		return;
 	}
@@ -304,6 +316,15 @@ static void pass_whole(struct mcp_request *request, const struct mcp_message *me
 	}
 	if (!slice_absent(request->round->id) && answers)
 		shown.id = request->posted.first.id;
+	if (request->link.token.bridged && mcp_bridge_lacks(request, message)) {
+		mcp_bridge_list(request);
+		return;
+	}
+	if (request->link.token.bridged && !mcp_bridge_show(request, message)) {
+		mcp_round_fail_leg(request, ERR_SERVER_ANSWER,
+				   "the MCP server's answer to a call is no response");
+		return;
+	}
 	mcp_round_answer(request, body.len == 0
 					  ? SLICE("")
 					  : mcp_round_show(body, message, &shown, &request->arena));
@@ -410,14 +431,16 @@ bool mcp_round_serve(struct mcp_request *request)
 {
 	const struct plan *plan = mcp_grant(request);
 	const struct mcp_round_rule rule =
-		mcp_round_rule(request->server->sampling, &request->posted.first, plan != NULL,
-			       plan != NULL && plan->capabilities.tools);
+		request->link.token.bridged
+			? mcp_bridge_rule(request)
+			: mcp_round_rule(request->server->sampling, &request->posted.first,
+					 plan != NULL, plan != NULL && plan->capabilities.tools);
 	struct mcp_leg leg = { .answers_round = false };
 
 	if (!rule.follows) {
 		request->link.token.mode =
 			MCP_MODE_RELAY; /* there are no requests of servers to take out */
-		return mcp_forward(request, request->in->body);
+		return mcp_forward(request, request->text);
 	}
 	if (!begin(request, &rule))
 		return mcp_refuse_err(request, ERR_BUSY);

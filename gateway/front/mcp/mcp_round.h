@@ -46,10 +46,17 @@ struct mcp_round {
 	bool progressed; /* the client was told: */
 	double progress;
 	struct net_timer patience;
+	/* while a bridged session asks for tools/list in between (mcp_bridge_list.c) */
+	uint32_t listed; /* pages */
+	const struct mcp_legs *legs;
+	struct slice call_head; /* the call's own link.modern_head */
 };
 
 /* Serves a request of 2026-07-28. False: refused, the answer is in place. */
 MUST_USE bool mcp_round_serve(struct mcp_request *request);
+
+/* Sends the call again, with what *leg says of the round before. The request may be gone afterwards. */
+void mcp_round_again(struct mcp_request *request, struct mcp_leg *leg);
 
 /* ---- mcp_round_state.c: what a client keeps between its requests ---- */
 

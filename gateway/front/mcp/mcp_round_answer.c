@@ -109,10 +109,11 @@ bool mcp_round_takes(struct mcp_request *request, struct slice text,
 		     const struct mcp_message *message)
 {
 	struct mcp_round *round = request->round;
+	const bool bridged = request->link.token.bridged; /* such a client knows of no rounds */
 
-	if (!mcp_round_asks(message))
+	if (bridged ? !mcp_message_asks(message) : !mcp_round_asks(message))
 		return false;
-	if (!round->rule.answers &&
+	if (!bridged && !round->rule.answers &&
 	    mcp_entries_count(message->in_result.input_requests).samplings == 0)
 		return false;
 	round->asked = arena_copy(&round->heard, text);

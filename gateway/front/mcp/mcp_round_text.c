@@ -74,7 +74,10 @@ struct slice mcp_leg_write(const struct mcp_leg *leg, struct arena *into)
 		(void)mcp_edits_declare(&edits, client, leg->rule->declared);
 	else if (leg->rule->cuts)
 		mcp_edits_undeclare(&edits, client);
-	if (leg->answers_round) {
+	if (leg->answers_round && slice_absent(leg->answers)) {
+		mcp_edits_member(&edits, leg->message->params, "requestState",
+				 leg->message->in_params.request_state, leg->state);
+	} else if (leg->answers_round) {
 		const struct slice answers = members_of(leg->answers);
 		mcp_edits_round(&edits, leg->message->params, &answers, 1, leg->state);
 	}

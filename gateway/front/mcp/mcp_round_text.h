@@ -33,7 +33,7 @@ struct mcp_leg {
 	struct slice id; /* in place of the client's; absent: that stays */
 	/* It answers a round: inputResponses and requestState become these. */
 	bool answers_round;
-	struct slice answers; /* an object */
+	struct slice answers; /* an object; absent: the state alone is sent */
 	struct slice state;   /* JSON text; absent: there is none */
 };
 

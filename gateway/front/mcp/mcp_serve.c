@@ -2,6 +2,7 @@
 #include "codec/base/must.h"
 #include "codec/mcp/mcp_edit.h"
 #include "gateway/base/header_text.h"
+#include "gateway/front/mcp/mcp_bridge.h"
 #include "gateway/front/mcp/mcp_opened.h"
 #include "gateway/front/mcp/mcp_round.h"
 
@@ -141,7 +142,7 @@ static bool is_held(const struct mcp_request *request, const struct mcp_message 
 }
 
 /* The client gives one of its requests up: so does what that has caused here. */
-static void cancel_call(struct mcp_request *request, const struct mcp_message *message)
+void mcp_cancel_call(struct mcp_request *request, const struct mcp_message *message)
 {
 	const struct slice given_up = mcp_message_cancels(message);
 	struct mcp_host *mcp = request->mcp;
@@ -175,7 +176,7 @@ static bool cut_held(struct mcp_request *request, struct slice *body)
 			mcp_cut_drop(&rest);
 			cut++;
 		}
-		cancel_call(request, &message);
+		mcp_cancel_call(request, &message);
 	}
 	if (cut == 0)
 		return true;
@@ -199,7 +200,7 @@ static bool serve_session(struct mcp_request *request)
 	} else if (is_held(request, &request->posted.first, &request->arena)) {
 		return mcp_settle(request, 202);
 	} else {
-		cancel_call(request, &request->posted.first);
+		mcp_cancel_call(request, &request->posted.first);
 	}
 	return mcp_forward(request, body);
 }
@@ -233,10 +234,13 @@ static bool serve_post(struct mcp_request *request)
 {
 	if (request->server->transport == MCP_SSE)
 		return mcp_refuse_err(request, ERR_HTTP_METHOD); /* so that clients try GET */
+	request->watch = &mcp_bridge_hello_watch;
 	if (is_initialize(request))
 		return link_init(request) && mcp_initialize(request);
 	if (!find_session(request))
 		return false;
+	if (request->link.token.bridged)
+		return mcp_bridge_serve(request);
 	return request->modern ? mcp_round_serve(request) : serve_session(request);
 }
 
@@ -255,6 +259,8 @@ bool mcp_serve(struct mcp_request *request)
 		return serve_post(request);
 	if (!find_session(request))
 		return false;
+	if (request->link.token.bridged)
+		return mcp_bridge_serve(request);
 	if (request->verb == MCP_VERB_GET && request->link.token.own_get)
 		return mcp_get(request);
 	if (request->verb == MCP_VERB_GET && !mcp_link_has_session(&request->link)) {
