@@ -18,6 +18,7 @@ import test_wrap  # noqa: E402
 # What server-everything says at once after initialized: a client directly in front of it may open its GET too late to hear it.
 EARLY = json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 LEGACY = ("v1", "v2", "python")
+BRIDGED = ("both", "loop", "busy")
 PYTHON_CALLS = [("ask", {"words": "hello"}), ("ask_aside", {"words": "hello"}), ("several", {"count": 6}),
                 ("loop", {"words": "the weather"}), ("meet", {}), ("announce", {})]
 
@@ -67,14 +68,18 @@ class Through(harness.Case):
         self.assertEqual(run.returncode, 0, run.stderr + run.stdout)
         return json.loads(run.stdout)
 
-    def seen_through(self, url, clients=LEGACY, relayed=False, **plan):
-        """What each client that cannot sample saw through the gateway, once it is what one that can saw directly; with `relayed`
-        such a client is put behind the gateway, too."""
+    def in_front(self, url):
+        """A provider, and a gateway in front of that server."""
         sim = self.sim()
         settings = harness.config(sim, workers=4, drain="100ms", mcp_servers={"real": {"url": url}})
         settings["plans"]["standard"]["mcp_servers"] = {"allow": ["real"]}
         settings["plans"]["standard"]["limits"].update({"mcp_messages_per_minute": 6000000, "mcp_sessions": 1000})
-        gateway = self.gateway(settings)
+        return sim, self.gateway(settings)
+
+    def seen_through(self, url, clients=LEGACY, relayed=False, **plan):
+        """What each client that cannot sample saw through the gateway, once it is what one that can saw directly; with `relayed`
+        such a client is put behind the gateway, too."""
+        sim, gateway = self.in_front(url)
         through, direct = ({"url": where, "key": harness.KEY, **plan} for where in (gateway.url + "/mcp/real", url))
         seen = []
         for client in clients:
@@ -157,6 +162,29 @@ class Clients(Through):
             self.assertEqual((seen["asked"], able["asked"]), (["elicitation/create"] * 2,) * 2)
             self.assertEqual(seen["progress"]["busy"], [1, 2] * 2)  # two rounds are one call to this client
             self.assertNotIn("ended", seen)
+
+    def bridged(self, *words):
+        """Clients with sessions in front of a server that has none, and asks for samplings in 2026-07-28 only. What they see is what a
+        client of that revision sees directly that samples by itself."""
+        url = self.listening(NODE, os.path.join(HERE, "wrap_v2_server.mjs"), *words) + "/mcp"
+        sim, gateway = self.in_front(url)
+        plan = {"key": harness.KEY, "calls": calls(*((name, {"text": name}) for name in BRIDGED), [(name, {"text": name}) for name in BRIDGED])}
+        able, = self.client("v2", [{"url": url, "gateway": gateway.url, **plan}])
+        for client in ("v1", "python"):
+            with self.subTest(client=client):
+                sim.reset()
+                own, = self.client(client, [{"url": gateway.url + "/mcp/real", "gateway": None, **plan}])
+                self.assertEqual((sim.stats()["requests"], own["ended"]), (able["samplings"], 404))
+                self.assertEqual((own["server"]["name"], own["progress"]), (able["server"]["name"], {"busy": [1, 2] * 2}))
+                self.assertEqual(*([tool["name"] for tool in seen["tools"]] for seen in (own, able)))
+                self.assertEqual(*(readable([answer["content"] for answer in sum(seen["answers"], [])]) for seen in (own, able)))
+                self.assertEqual(json.loads(own["answers"][0][0]["content"][0]["text"])["era"], "modern")
+
+    def test_clients_with_sessions_in_front_of_a_server_of_2026_07_28(self):
+        self.bridged()
+
+    def test_clients_with_sessions_in_front_of_a_server_that_answers_no_initialize(self):
+        self.bridged("reject")
 
 
 if __name__ == "__main__":

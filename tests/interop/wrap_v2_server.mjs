@@ -1,5 +1,6 @@
 // A server of SDK v2, over stdio, or over HTTP at the port that is given: one factory for both eras. In 2026-07-28 its tools ask by
-// input_required, before that by sampling/createMessage.
+// input_required, before that by sampling/createMessage; over HTTP it has no sessions, so that nobody can answer. With the word
+// "reject" in front of the port it speaks 2026-07-28 only.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { createMcpHandler, inputRequired, McpServer } from '@modelcontextprotocol/server';
@@ -48,9 +49,9 @@ const serve = (context) => {
   return server;
 };
 
-const port = process.argv[2];
-if (port) {
-  const { fetch } = createMcpHandler(serve);
+const port = process.argv.at(-1);
+if (process.argv.length > 2) {
+  const { fetch } = createMcpHandler(serve, { legacy: process.argv[2] === 'reject' ? 'reject' : 'stateless' });
   createServer(async (request, response) => {
     const { method, headers } = request;
     const body = ['GET', 'HEAD'].includes(method) ? undefined : Readable.toWeb(request);
