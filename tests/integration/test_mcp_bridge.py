@@ -62,7 +62,7 @@ class Hello(Case):
         for revision in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
             server, client = self.bridged(revision)
             self.assertEqual(self.said, {
-                "protocolVersion": revision, "capabilities": {"tools": {}, "resources": {}},
+                "protocolVersion": revision, "capabilities": {"tools": {}, "resources": {"listChanged": False}},
                 "serverInfo": {"name": "modern", "version": "2"}, "instructions": "Ask."})
             asked = server.seen("server/discover")[0]
             self.assertEqual((asked.header("mcp-method"), asked.header("mcp-protocol-version")), ("server/discover", "2026-07-28"))
@@ -127,6 +127,17 @@ class Hello(Case):
             server = self.server(sessions=False).on("server/discover", said)
             client = self.client(self.front(server))
             self.assertEqual((client.hello()["serverInfo"]["name"], client.session), ("raw", None))
+
+    def test_a_server_that_cannot_say_is_asked_again(self):
+        server = self.server(sessions=False)
+        url = self.front(server, settings=lambda whole: whole.update(workers=1))
+        for status in (500, 503, 429):
+            server.on("server/discover", lambda exchange, status=status: exchange.answer(status))
+            self.client(url).hello()
+        server.on("server/discover", server.discovered).discover = "answer"
+        client = self.client(url)
+        client.hello()
+        self.assertIsNotNone(client.session)
 
     def test_a_server_may_answer_with_a_stream(self):
         server = self.modern()
@@ -227,7 +238,6 @@ class Session(Case):
             client.notify(method, requestId=9)
         for body in ({"jsonrpc": "2.0", "id": 3, "result": {}}, error(3, -1)):
             self.assertEqual(client.post(body).status, 202)
-        self.assertEqual(client.get().status, 405)
         self.assert_rpc_error(client.post([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]), 400, "batch")
         self.assert_rpc_error(client.post({"jsonrpc": "2.0"}), 400, "invalid_request")
         self.assertEqual(len(server.requests), before)
@@ -499,6 +509,76 @@ class Samplings(Case):
             reply = client.call()
             server.take().json(asks(1, requests))
             self.assert_rpc_error(reply, 200, "server_answer_invalid", id=1)
+
+
+class Listening(Case):
+    """The client's GET."""
+    CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": {META + "subscriptionId": "sluice"}}}
+    KNOWN = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {"notifications": {"toolsListChanged": True}}}
+
+    def listening(self, **options):
+        server, client = self.bridged(**options)
+        reply = client.get()
+        call = server.take()
+        stream = call.stream().send(event(self.KNOWN) + b": hello\n\n")
+        reply.expect(b": hello\n\n")
+        return server, client, reply, call, stream
+
+    def test_changes_of_lists_come_on_it(self):
+        server, client, reply, call, stream = self.listening()
+        self.assertEqual((call.method, call.message["method"]), ("POST", "subscriptions/listen"))
+        self.assertEqual(call.message["params"].pop("notifications"), {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True})
+        self.assertEqual(self.meta(call)[META + "protocolVersion"], "2026-07-28")
+        for name, value in {"mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen", "mcp-session-id": None,
+                            "accept": "application/json, text/event-stream", "content-type": "application/json"}.items():
+            self.assertEqual(call.header(name), value, name)
+        stream.send(event(self.CHANGED))
+        reply.expect(event(self.CHANGED))
+        stream.finish(event({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "sluice"}}) + event(done("sluice")))
+        reply.end()
+        self.assertEqual(reply.status, 200)
+
+    def test_a_server_without_it(self):
+        server, client = self.bridged()
+        for answer, status, reason in ((lambda call: call.json(error("sluice", -32601), 404), 405, "http_method"),
+                                       (lambda call: call.json(error("sluice", -32601)), 405, "http_method"),
+                                       (lambda call: call.answer(401), 502, "server_configuration"),
+                                       (lambda call: call.answer(503), 502, "server_unavailable"),
+                                       (lambda call: call.reset(), 502, "server_unavailable")):
+            reply = client.get()
+            answer(server.take())
+            self.assert_rpc_error(reply, status, reason)
+
+    def test_it_may_be_silent(self):
+        server, client, reply, _, stream = self.listening(timeouts={"idle": "300ms"})
+        other = client.call()
+        server.take().stream().send(event(note()))
+        other.expect(event(note())).cut()  # after the idle time
+        stream.send(event(self.CHANGED))
+        reply.expect(event(self.CHANGED))
+
+    def test_it_ends_with_the_session(self):
+        _, client, reply, call, _ = self.listening()
+        self.assertEqual(client.delete().status, 204)
+        call.wait_gone()
+        reply.end()
+
+    def test_it_ends_when_the_gateway_leaves(self):
+        _, _, reply, call, _ = self.listening(settings=lambda whole: whole.update(drain="1s"))
+        self.gate.send(signal.SIGTERM)
+        call.wait_gone()
+        reply.end()
+        self.gate.stop()
+
+    def test_it_ends_when_the_client_leaves(self):
+        _, _, reply, call, _ = self.listening()
+        reply.close()
+        call.wait_gone()
+
+    def test_it_breaks_off_with_the_servers(self):
+        _, _, reply, _, stream = self.listening()
+        stream.reset()
+        reply.cut()
 
 
 class Cancelled(Case):

@@ -59,23 +59,31 @@ static void on_session_over(struct cancel_entry *entry)
 	give_up(CONTAINER_OF(entry, struct mcp_request, by_session));
 }
 
-/* False: refused. */
+/* It is of the session, which the server knows nothing of. False: refused. */
 static bool enter(struct mcp_request *request)
 {
-	const struct slice id = json_loose_id_text(request->posted.first.id, &request->arena);
-	const struct state_key session = request->link.who.key;
 	struct mcp_host *mcp = request->mcp;
 
-	if (slice_absent(id))
-		return mcp_refuse_err(request, ERR_BUSY);
-	if (cancel_count(mcp->cancels, session) >= CALLS_MAX)
-		return mcp_refuse_err(request, ERR_CONCURRENCY);
-	request->by_id.key = mcp_call_key(&session, id);
-	request->by_id.cancelled = on_given_up;
-	cancel_enter(mcp->cancels, &request->by_id, mcp->inbox);
-	request->by_session.key = session;
+	request->by_session.key = request->link.who.key;
 	request->by_session.cancelled = on_session_over;
+	if (cancel_count(mcp->cancels, request->by_session.key) >= CALLS_MAX)
+		return mcp_refuse_err(request, ERR_CONCURRENCY);
 	cancel_enter(mcp->cancels, &request->by_session, mcp->inbox);
+	request->link.token.upstream_id = SLICE("");
+	request->modern = true;
+	return true;
+}
+
+/* False: no memory. */
+static bool enter_call(struct mcp_request *request)
+{
+	const struct slice id = json_loose_id_text(request->posted.first.id, &request->arena);
+
+	if (slice_absent(id))
+		return false;
+	request->by_id.key = mcp_call_key(&request->link.who.key, id);
+	request->by_id.cancelled = on_given_up;
+	cancel_enter(request->mcp->cancels, &request->by_id, request->mcp->inbox);
 	return true;
 }
 
@@ -99,7 +107,6 @@ static enum err make_modern(struct mcp_request *request)
 	return ERR_OK;
 }
 
-/* A session of the gateway's own is none to the server. */
 static bool serve_call(struct mcp_request *request)
 {
 	const enum err err = make_modern(request);
@@ -108,9 +115,7 @@ static bool serve_call(struct mcp_request *request)
 		return mcp_refuse_err(request, err);
 	if (!enter(request))
 		return false;
-	request->link.token.upstream_id = SLICE("");
-	request->modern = true;
-	return mcp_round_serve(request);
+	return enter_call(request) ? mcp_round_serve(request) : mcp_refuse_err(request, ERR_BUSY);
 }
 
 struct mcp_round_rule mcp_bridge_rule(const struct mcp_request *request)
@@ -194,6 +199,8 @@ bool mcp_bridge_serve(struct mcp_request *request)
 	case MCP_VERB_DELETE:
 		mcp_session_over(request->mcp, &request->link, MCP_END_DELETED);
 		return mcp_settle(request, 204);
+	case MCP_VERB_GET:
+		return enter(request) && mcp_bridge_listen(request);
 	default:
 		return mcp_refuse_err(request, ERR_HTTP_METHOD);
 	}

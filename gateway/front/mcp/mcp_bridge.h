@@ -30,6 +30,11 @@ bool mcp_bridge_lacks(const struct mcp_request *request, const struct mcp_messag
 /* Finds out which, and sends the call again. The request may be gone afterwards. */
 void mcp_bridge_list(struct mcp_request *request);
 
+/* ---- mcp_bridge_listen.c ---- */
+
+/* Serves a GET. False: refused. */
+MUST_USE bool mcp_bridge_listen(struct mcp_request *request);
+
 /* ---- mcp_bridge.c: what comes in such a session ---- */
 
 /* False: answered already, the answer is in place. */

@@ -200,12 +200,13 @@ static void initialize_instead(struct mcp_request *request)
 	mcp_hello_again(request);
 }
 
-/* A server that gave an answer, or none in time, has said what it speaks; one that is away has not. */
+/* A server that gave an answer, or none in time, has said what it speaks; one that is away or busy has not. */
 static void note_answer(struct mcp_request *request, bool speaks)
 {
 	const enum err err = request->call.err;
+	const int status = request->call.answer.status;
 
-	if (err != ERR_OK && err != ERR_DEADLINE)
+	if (err == ERR_OK ? status >= 500 || status == 429 : err != ERR_DEADLINE)
 		return;
 	note_era(request, !speaks                                   ? MCP_ERA_LEGACY
 			  : slice_absent(request->bridge->revision) ? MCP_ERA_MODERN
@@ -243,7 +244,7 @@ static bool discover(struct mcp_request *request)
 	struct slice body = slice_of(NULL, 0);
 
 	if (!slice_absent(declared))
-		body = mcp_bridge_own("server/discover", slice_of(NULL, 0), declared,
+		body = mcp_bridge_own("server/discover", "", slice_of(NULL, 0), declared,
 				      &request->arena, &request->link.modern_head);
 	if (slice_absent(body))
 		return mcp_refuse_err(request, ERR_BUSY);

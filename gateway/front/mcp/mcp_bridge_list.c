@@ -88,8 +88,9 @@ static const struct mcp_legs legs = { .head = on_head, .done = on_done, .drop = 
 static void ask(struct mcp_request *request, struct slice cursor)
 {
 	struct mcp_link *link = &request->link;
-	const struct slice body = mcp_bridge_own("tools/list", cursor, link->token.declared,
-						 &request->arena, &link->modern_head);
+	const struct slice body =
+		mcp_bridge_own("tools/list", "cursor", cursor, link->token.declared,
+			       &request->arena, &link->modern_head);
 
 	upstream_finish(&request->call);
 	request->round->listed++;

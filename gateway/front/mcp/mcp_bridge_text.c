@@ -289,13 +289,16 @@ enum err mcp_bridge_head(const struct mcp_message *message, struct arena *into, 
 	return slice_absent(*out) ? ERR_BUSY : ERR_OK;
 }
 
-struct slice mcp_bridge_own(const char *method, struct slice cursor, struct slice declared,
-			    struct arena *into, struct slice *head)
+struct slice mcp_bridge_own(const char *method, const char *name, struct slice value,
+			    struct slice declared, struct arena *into, struct slice *head)
 {
 	const struct slice members = meta_members(declared, 0, into);
 	struct gather text;
+	bool first = true;
 
 	gather_init(&text, into);
+	gather_lit(&text, "accept: application/json, text/event-stream\r\n"
+			  "content-type: application/json\r\n");
 	gather_raw(&text, version_line);
 	mcp_bridge_line(&text, SLICE("mcp-method"), slice_str(method));
 	*head = flat(&text, into);
@@ -305,12 +308,8 @@ struct slice mcp_bridge_own(const char *method, struct slice cursor, struct slic
 	gather_lit(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"sluice\",\"method\":\"");
 	gather_raw(&text, slice_str(method));
 	gather_lit(&text, "\",\"params\":{");
-	if (!slice_absent(cursor)) {
-		gather_lit(&text, "\"cursor\":");
-		gather_raw(&text, cursor);
-		gather_lit(&text, ",");
-	}
-	gather_lit(&text, "\"_meta\":{");
+	put_member(&text, &first, name, value);
+	gather_raw(&text, first ? SLICE("\"_meta\":{") : SLICE(",\"_meta\":{"));
 	gather_raw(&text, members);
 	gather_lit(&text, "}}}");
 	return flat(&text, into);
@@ -353,26 +352,22 @@ bool mcp_bridge_is_modern_error(const struct mcp_message *response)
 	return false;
 }
 
-/* What the session does not bring is not said: resources/subscribe is gone, and there is no stream for list_changed. */
+/* Without `subscribe`: resources/subscribe is gone. */
 static struct slice known_capabilities(struct slice capabilities, struct arena *into)
 {
-	static const char *const lists[] = { "tools", "prompts", "resources" };
+	const struct slice resources = object_in(capabilities, "resources");
 	struct mcp_edits edits;
 	struct mcp_cut cut;
 
 	if (json_loose_kind(capabilities) != JSON_LOOSE_OBJECT)
 		return SLICE("{}");
+	if (slice_absent(json_loose_member(resources, "subscribe")))
+		return capabilities;
 	mcp_edits_init(&edits, capabilities, into);
-	for (size_t i = 0; i < COUNT_OF(lists); i++) {
-		const struct slice list = object_in(capabilities, lists[i]);
-		if (slice_absent(list))
-			continue;
-		mcp_cut_begin(&cut, &edits, list);
-		while (mcp_cut_next(&cut))
-			if (json_loose_is(cut.walk.name, "listChanged") ||
-			    json_loose_is(cut.walk.name, "subscribe"))
-				mcp_cut_drop(&cut);
-	}
+	mcp_cut_begin(&cut, &edits, resources);
+	while (mcp_cut_next(&cut))
+		if (json_loose_is(cut.walk.name, "subscribe"))
+			mcp_cut_drop(&cut);
 	return mcp_edits_flat(&edits, into);
 }
 

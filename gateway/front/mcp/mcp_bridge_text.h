@@ -38,15 +38,15 @@ MUST_USE struct slice mcp_bridge_meaning(struct slice value, struct arena *into)
 /* A header's line with a text of any bytes as its value, as 2026-07-28 spells it. */
 void mcp_bridge_line(struct gather *head, struct slice name, struct slice value);
 
-/* A request of the gateway's own, with its header lines in *head. `cursor`: of a list, JSON text; absent: from its
- * beginning. Absent: no memory. */
-MUST_USE struct slice mcp_bridge_own(const char *method, struct slice cursor, struct slice declared,
-				     struct arena *into, struct slice *head);
+/* A request of the gateway's own, with its header lines in *head. `value`: of the member `name` of its params, JSON text;
+ * absent: there is none. Absent: no memory. */
+MUST_USE struct slice mcp_bridge_own(const char *method, const char *name, struct slice value,
+				     struct slice declared, struct arena *into, struct slice *head);
 
 /* ---- towards the client ---- */
 
-/* The result of initialize from the response to server/discover, under the client's id; without `listChanged` and
- * `subscribe`, which a bridged session does not bring. `server`: its name where it does not say one. Absent: no memory. */
+/* The result of initialize from the response to server/discover, under the client's id; without `subscribe`, which a
+ * bridged session does not bring. `server`: its name where it does not say one. Absent: no memory. */
 MUST_USE struct slice mcp_bridge_hello(const struct mcp_message *initialize,
 				       const struct mcp_message *discovered, struct slice server,
 				       struct arena *into);

@@ -57,11 +57,16 @@ static bool is_configured(const struct mcp_server *server, struct slice name)
 	return false;
 }
 
-/* What a client of an older revision says of its message is not true of the one that the server gets. */
-static bool is_of_message(struct slice name)
+/* What a client of an older revision says of its message is not true of the one that the server gets, whose own lines are
+ * `written`. */
+static bool is_of_message(struct slice name, struct slice written)
 {
 	static const struct slice prefix = SLICE_INIT("mcp-");
+	struct slice line, value;
 
+	while (upstream_next_field(&written, &line, &value))
+		if (slice_eq_nocase(name, line))
+			return true;
 	return name.len > prefix.len && slice_eq_nocase(slice_of(name.at, prefix.len), prefix);
 }
 
@@ -78,7 +83,7 @@ static void put_passed(struct gather *head, const struct mcp_server *server,
 	while (http_next_header(in, &at, &field)) {
 		if (!always_passes(field.name) && !is_configured(server, field.name))
 			continue;
-		if (bridged && is_of_message(field.name))
+		if (bridged && is_of_message(field.name, link->modern_head))
 			continue;
 		if (modern && slice_eq_nocase(field.name, SLICE("last-event-id")))
 			continue;

@@ -207,15 +207,16 @@ static void the_gateway_asks_by_itself(void **state)
 	struct slice head;
 
 	(void)state;
-	assert_text(mcp_bridge_own("server/discover", slice_of(NULL, 0), SLICE(DECLARED), &arena,
-				   &head),
+	assert_text(mcp_bridge_own("server/discover", "", slice_of(NULL, 0), SLICE(DECLARED),
+				   &arena, &head),
 		    "{\"jsonrpc\":\"2.0\",\"id\":\"sluice\",\"method\":\"server/discover\","
 		    "\"params\":{\"_meta\":{" OURS "}}}");
-	assert_text(head, HEAD("server/discover"));
-	assert_text(
-		mcp_bridge_own("tools/list", SLICE("\"c\\u0031\""), SLICE(DECLARED), &arena, &head),
-		"{\"jsonrpc\":\"2.0\",\"id\":\"sluice\",\"method\":\"tools/list\","
-		"\"params\":{\"cursor\":\"c\\u0031\",\"_meta\":{" OURS "}}}");
+	assert_text(head, "accept: application/json, text/event-stream\r\n"
+			  "content-type: application/json\r\n" HEAD("server/discover"));
+	assert_text(mcp_bridge_own("tools/list", "cursor", SLICE("\"c\\u0031\""), SLICE(DECLARED),
+				   &arena, &head),
+		    "{\"jsonrpc\":\"2.0\",\"id\":\"sluice\",\"method\":\"tools/list\","
+		    "\"params\":{\"cursor\":\"c\\u0031\",\"_meta\":{" OURS "}}}");
 }
 
 /* ---- headers of a tool's arguments ---- */
@@ -336,7 +337,8 @@ static const struct hello_row {
 	{ "2027-01-01",
 	  "{\"capabilities\":{\"tools\":{\"listChanged\":true},\"resources\":{\"subscribe\":true, "
 	  "\"x\":1,\"listChanged\":true},\"experimental\":{\"subscribe\":{}},\"logging\":{}}}",
-	  HELLO("2025-11-25", "\"capabilities\":{\"tools\":{},\"resources\":{ \"x\":1},"
+	  HELLO("2025-11-25", "\"capabilities\":{\"tools\":{\"listChanged\":true},\"resources\":{ "
+			      "\"x\":1,\"listChanged\":true},"
 			      "\"experimental\":{\"subscribe\":{}},\"logging\":{}},"
 			      "\"serverInfo\":{\"name\":\"files\",\"version\":\"\"}") },
 	{ "2026-07-28", "{\"capabilities\":[],\"instructions\":1}",
@@ -426,14 +428,14 @@ static bool makes_all(struct arena *into)
 	const struct mcp_message message = message_of(text);
 	const struct mcp_message hello = message_of(INITIALIZE("{\"clientInfo\":{}}"));
 	const struct mcp_message discovered =
-		message_of(DISCOVERED("{\"capabilities\":{\"tools\":{\"listChanged\":true}}}"));
+		message_of(DISCOVERED("{\"capabilities\":{\"resources\":{\"subscribe\":true}}}"));
 	struct slice out;
 
 	return !slice_absent(mcp_bridge_declared(&hello, into)) &&
 	       mcp_bridge_body(slice_str(text), &message, SLICE(DECLARED), 1, into, &out) ==
 		       ERR_OK &&
 	       mcp_bridge_head(&message, into, &out) == ERR_OK &&
-	       !slice_absent(mcp_bridge_own("m", slice_of(NULL, 0), SLICE(DECLARED), into, &out)) &&
+	       !slice_absent(mcp_bridge_own("m", "n", SLICE("1"), SLICE(DECLARED), into, &out)) &&
 	       !slice_absent(mcp_bridge_hello(&hello, &discovered, SLICE("s"), into));
 }
 
