@@ -27,6 +27,16 @@ static struct slice chosen_key(const struct provider *provider, uint32_t key)
 	return key == UINT32_MAX ? slice_of(NULL, 0) : provider->keys[key];
 }
 
+static struct slice raw_head_of(const struct flow *flow, const struct provider *provider,
+				struct provider_call call)
+{
+	if (!slice_absent(flow->ask->raw->version))
+		call.version = flow->ask->raw->version;
+	return flow_raw_head(flow,
+			     provider_head(provider, &provider->endpoints[flow->walk.endpoint],
+					   &call, flow->arena));
+}
+
 static struct slice head_of(const struct flow *flow, const struct config *config,
 			    const struct provider *provider)
 {
@@ -41,23 +51,33 @@ static struct slice head_of(const struct flow *flow, const struct config *config
 
 	trace_context_continue(flow->ask->ids->traceparent, flow->ask->ids->request_id,
 			       traceparent);
+	if (flow->attempt.raw)
+		return raw_head_of(flow, provider, call);
 	return provider_head(provider, &provider->endpoints[flow->walk.endpoint], &call,
 			     flow->arena);
 }
 
-/* The front has the request in the provider's own format: that is sent. False: no memory. */
-static bool write_raw(struct flow *flow, const struct model *model)
+/* In the core's own words. */
+static enum err encode(struct flow *flow, const struct flow_env *env,
+		       const struct provider *provider, const struct model *model,
+		       struct fault *fault)
 {
-	struct sampling_raw *raw = flow->ask->raw;
-	struct gather *body = &flow->made->encoded.body;
-	const struct sampling_target target = {
+	struct encode_in in = {
+		.request = flow_schema_request(flow),
+		.profile = &flow->made->profile,
 		.model = model->name,
-		.max_tokens = flow->made->encoded.max_tokens,
+		.max_tokens = flow->walk.verdict.max_tokens,
+		.final_round = flow->walk.verdict.final_round,
 		.stream = flow->attempt.wants_stream,
+		.provider = provider->name,
 	};
 
-	gather_init(body, flow->arena);
-	return raw->write(raw, &target, flow->arena, body) && gather_done(body) == ERR_OK;
+	flow_loop_replay(flow, &in);
+	const enum err err = dialect_encode(flow->walk.dialect, &in, env->json, flow->arena,
+					    &flow->made->encoded, fault);
+	return err == ERR_OK && flow->made->encoded.decode.schema_wanted
+		       ? flow_schema_begin(flow, env->json, fault)
+		       : err;
 }
 
 enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
@@ -79,24 +99,9 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 			flow->attempt.wants_stream =
 				flow->ask->relay == SAMPLING_DELTAS && !flow->attempt.in_one_piece;
 	}
-	struct encode_in in = {
-		.request = flow_schema_request(flow),
-		.profile = &flow->made->profile,
-		.model = model->name,
-		.max_tokens = flow->walk.verdict.max_tokens,
-		.final_round = flow->walk.verdict.final_round,
-		.stream = flow->attempt.wants_stream,
-		.provider = provider->name,
-	};
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
-
-	flow_loop_replay(flow, &in);
-	enum err err = dialect_encode(flow->walk.dialect, &in, env->json, flow->arena,
-				      &flow->made->encoded, &fault);
-	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted && !flow->attempt.raw)
-		err = flow_schema_begin(flow, env->json, &fault);
-	if (err == ERR_OK && flow->attempt.raw && !write_raw(flow, model))
-		err = ERR_BUSY;
+	enum err err = flow->attempt.raw ? flow_raw_encode(flow, provider, model)
+					 : encode(flow, env, provider, model, &fault);
 	if (err == ERR_OK) {
 		gather_trim(&flow->made->encoded.body);
 		flow->totals.adjustments =

@@ -39,11 +39,14 @@ enum sampling_relay {
 	SAMPLING_DELTAS, /* the answer itself as it comes: .delta or .raw; once one has, nothing is tried again */
 };
 
-/* Where a call goes to, for a front that writes the provider's request itself. */
+/* Where a call goes to, for a front that writes the provider's request itself. Borrowed during the call. */
 struct sampling_target {
 	struct slice model;  /* as the provider names it */
-	uint32_t max_tokens; /* the most that policy allows */
+	uint32_t max_tokens; /* the most that policy and model allow */
 	bool stream;         /* the answer is to come as a stream */
+	const struct profile *profile;
+	struct slice host; /* of the endpoint */
+	struct slice key;  /* absent: it has none */
 };
 
 /* A request that the front has in a provider's own format. Where the provider speaks that, `write` makes the body that
@@ -51,10 +54,20 @@ struct sampling_target {
  * other provider gets what the core makes of the ask's request. Lives as the ask does. */
 struct sampling_raw {
 	enum dialect_id dialect;
+	/* The one model that is asked for, raw: whoever is permitted and has that name (routing/name.h), no other; nobody
+	 * has: ERR_MODEL_UNKNOWN. Absent: by the request's preferences. */
+	struct slice model;
+	bool only; /* no provider of another format is asked */
+	/* Instead of the settings' version of the format; absent: that. Header lines with their ends that go to the provider
+	 * as they are; absent: none. */
+	struct slice version, headers;
 	/* The body, for each attempt; `body` is initialised, what it refers to must live until `done`. False: no
 	 * memory. Calls nothing of the core. */
 	bool (*write)(struct sampling_raw *raw, const struct sampling_target *target,
 		      struct arena *into, struct gather *body);
+	/* Set by `write`: the most tokens that may be billed for the answer where that is not target->max_tokens, because
+	 * less was asked for, or several answers. 0: it is. */
+	uint64_t output_most;
 };
 
 /* One call. It lives, as all that its slices and pointers refer to, until sampling_end or sampling_abandon returns.

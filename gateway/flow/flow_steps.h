@@ -152,6 +152,16 @@ void flow_judge_usage(struct flow *flow, const struct flow_env *env);
 /* By that, or by what was seen of the answer: sets flow->charge.tokens, settle_usd, settled_without_usage. */
 void flow_price(struct flow *flow, const struct flow_env *env);
 
+/* flow_raw.c */
+/* The models that a request in a provider's own format may go to, of those permitted. False: to all of them. */
+MUST_USE bool flow_raw_models(const struct flow *flow, const struct config *config,
+			      struct bitset *out);
+/* The front's body for an attempt, and what its answer is read with. ERR_BUSY: no memory. */
+MUST_USE enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
+				  const struct model *model);
+/* The head of its request, which ends in the empty line, with the front's own lines; absent: no memory. */
+MUST_USE struct slice flow_raw_head(const struct flow *flow, struct slice head);
+
 /* flow_stream.c */
 /* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one
  * could take longer than anybody waits in silence. */

@@ -260,8 +260,11 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 {
 	struct route_query query = flow_route_query(flow, flow->caller.plan);
 	enum err why = ERR_OK;
-	struct bitset held;
+	struct bitset held, named;
+	const bool is_named = flow_raw_models(flow, env->config, &named);
 
+	if (is_named)
+		query.permitted = &named;
 	query.tried = late == NULL ? NULL : tried;
 	query.late = late;
 	query.held = late == NULL ? flow_loop_held(flow, env, &held) : NULL;
@@ -276,6 +279,8 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 			query.down = NULL; /* nobody is up: so they tell themselves why not */
 			continue;
 		}
+		if (route.err == ERR_MODEL_FORBIDDEN && is_named)
+			return ERR_MODEL_UNKNOWN;
 		if (route.err != ERR_OK)
 			return why != ERR_OK ? why : route.err;
 		enum err err = choose(flow, env, route.model, late != NULL, wait);

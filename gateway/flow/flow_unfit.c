@@ -178,12 +178,15 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 	struct error_data data = error_data_none;
 	struct route_candidate *trace = arena_take(flow->arena, catalog->count * sizeof(*trace));
 	struct gather list;
+	struct bitset named;
 	struct words words = { .text = arena_take(flow->arena, TEXT_MAX),
 			       .data = &list,
 			       .fault = &fault };
 
 	if (trace == NULL || words.text == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
+	if (flow_raw_models(flow, env->config, &named))
+		query.permitted = &named;
 	query.down =
 		health_down(env->health, health_tenant(flow->ask->caller->limit_key), env->now);
 	flow->made->route = route_pick(catalog, &query, trace); /* for the log line, too */

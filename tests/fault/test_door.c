@@ -253,6 +253,83 @@ static void another_format_is_translated(void **state)
 	ends_with(call, "admitted\ntext 0 Hello\nresult Hello relayed\n");
 }
 
+static void nobody_of_another_format_is_asked(void **state)
+{
+	struct line_call *call = *state;
+
+	asks(call, (struct line){ .text = "Hi",
+				  .raw_body = RAW_REST,
+				  .raw_dialect = DIALECT_OPENAI,
+				  .raw_only = true });
+	assert_null(world.call);
+	world_turn_ends();
+	ends_with(call, "refused model_unknown\n");
+}
+
+/* Not one like it, and not another one. */
+static void a_named_model_is_that_model(void **state)
+{
+	static const struct {
+		const char *name;
+		bool known;
+	} rows[] = { { "m", true },        { "M", true },   { "anthropic\\u002fm", true },
+		     { "m-latest", true }, { "mm", false }, { "claude", false },
+		     { "", false } };
+	struct line_call *call = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		asks(call, (struct line){ .text = "Hi",
+					  .raw_body = RAW_REST,
+					  .raw_dialect = DIALECT_ANTHROPIC,
+					  .raw_model = rows[i].name,
+					  .raw_only = true });
+		if (rows[i].known)
+			provider_says(SAYS_HELLO);
+		else
+			world_turn_ends();
+		ends_with(call, rows[i].known ? "result Hello\nanswer 200 " SAYS_HELLO "\n"
+					      : "refused model_unknown\n");
+	}
+}
+
+static void headers_of_the_same_format_pass(void **state)
+{
+	struct line_call *call = *state;
+
+	asks(call, (struct line){ .text = "Hi",
+				  .raw_body = RAW_REST,
+				  .raw_dialect = DIALECT_ANTHROPIC,
+				  .raw_version = "2099-01-01",
+				  .raw_headers = "anthropic-beta: a,b\r\n" });
+	assert_non_null(strstr(sent(), "\r\nanthropic-version: 2099-01-01\r\n"));
+	assert_null(strstr(strstr(sent(), "anthropic-version") + 1, "anthropic-version"));
+	assert_non_null(strstr(sent(), "\r\nanthropic-beta: a,b\r\n\r\n{\"model\":\""));
+	provider_says(SAYS_HELLO);
+	line_end(call);
+}
+
+/* Several answers, or a bound that is lower than the plan's. */
+static void what_may_be_billed_is_reserved(void **state)
+{
+	static const uint64_t most[] = { 0, 10, 1000 };
+	struct line_call *call = *state;
+	uint64_t reserved[COUNT_OF(most)];
+
+	for (size_t i = 0; i < COUNT_OF(most); i++) {
+		const uint64_t before = world.reserved_usd;
+		asks(call, (struct line){ .text = "Hi",
+					  .raw_body = RAW_REST,
+					  .raw_dialect = DIALECT_ANTHROPIC,
+					  .raw_output_most = most[i] });
+		reserved[i] = world.reserved_usd - before;
+		provider_says(SAYS_HELLO);
+		line_end(call);
+	}
+	assert_true(reserved[1] < reserved[0]); /* it asks for 100 */
+	assert_true(reserved[0] < reserved[2]);
+	assert_true((reserved[2] - reserved[0]) / 900 == (reserved[0] - reserved[1]) / 90);
+}
+
 /* The provider's own words for why not. */
 static void a_refusal_of_the_same_format_is_there_too(void **state)
 {
@@ -420,6 +497,10 @@ static int group(void)
 		DOOR(bytes_of_the_same_format_pass_both_ways),
 		DOOR(bytes_of_a_stream_pass_as_they_come),
 		DOOR(another_format_is_translated),
+		DOOR(nobody_of_another_format_is_asked),
+		DOOR(a_named_model_is_that_model),
+		DOOR(headers_of_the_same_format_pass),
+		DOOR(what_may_be_billed_is_reserved),
 		DOOR(a_refusal_of_the_same_format_is_there_too),
 		DOOR(nothing_ends_inside_of_begin),
 		DOOR(nobody_is_told_who_leaves_before_that),

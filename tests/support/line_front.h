@@ -23,7 +23,8 @@ struct line_call {
 	struct message message;
 	struct block block;
 	struct slice raw_body; /* what raw.write sends */
-	bool keeps_up;         /* else it pauses after each piece */
+	uint64_t raw_output_most;
+	bool keeps_up; /* else it pauses after each piece */
 	uint32_t dones;
 	size_t len;
 	char out[8192];
@@ -170,6 +171,7 @@ static bool line_write(struct sampling_raw *raw, const struct sampling_target *t
 	gather_lit(body, ",\"stream\":");
 	gather_raw(body, target->stream ? SLICE("true") : SLICE("false"));
 	gather_raw(body, call->raw_body);
+	raw->output_most = call->raw_output_most;
 	return true;
 }
 
@@ -182,6 +184,10 @@ struct line {
 	const char *
 		raw_body; /* the provider's request behind its model and "stream"; NULL: the core writes it */
 	enum dialect_id raw_dialect;
+	const char *raw_model; /* NULL: by preferences */
+	const char *raw_version, *raw_headers;
+	bool raw_only;
+	uint64_t raw_output_most;
 	bool slow; /* it takes a piece at a time */
 };
 
@@ -235,7 +241,13 @@ static inline bool line_begin(struct line_call *call, struct sampling *core,
 	}
 	if (line->raw_body != NULL) {
 		call->raw_body = slice_str(line->raw_body);
-		call->raw = (struct sampling_raw){ line->raw_dialect, line_write };
+		call->raw = (struct sampling_raw){ .dialect = line->raw_dialect,
+						   .model = slice_str(line->raw_model),
+						   .only = line->raw_only,
+						   .version = slice_str(line->raw_version),
+						   .headers = slice_str(line->raw_headers),
+						   .write = line_write };
+		call->raw_output_most = line->raw_output_most;
 		call->ask.raw = &call->raw;
 	}
 	call->call = sampling_begin(core, &call->ask, &line_front, call);
