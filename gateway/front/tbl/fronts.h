@@ -5,3 +5,5 @@
 FRONT("/v1/sampling", rpc_front)
 FRONT("/mcp/", mcp_front)
 FRONT("/.well-known/oauth-protected-resource/mcp/", mcp_oauth_front)
+FRONT("/v1/messages", direct_messages_front)
+FRONT("/v1/chat/completions", direct_chat_front)

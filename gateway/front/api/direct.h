@@ -1,0 +1,121 @@
+/* direct.h - the fronts of the providers' own APIs, for callers of the same format: `POST /v1/messages` and
+ * `POST /v1/chat/completions` (codec/api/api.h says what passes and what is changed).
+ *
+ * direct_request.c decides what a request asks and writes the provider's, direct_answer.c writes answers, direct_stream.c
+ * passes event streams on; direct_front.c drives them. */
+#ifndef GATEWAY_FRONT_API_DIRECT_H
+#define GATEWAY_FRONT_API_DIRECT_H
+
+#include "codec/api/api_error.h"
+#include "codec/api/api_headers.h"
+#include "codec/api/api_request.h"
+#include "codec/api/api_stream.h"
+#include "gateway/front/front.h"
+
+enum { DIRECT_MAGIC = 0x44495245 };
+
+enum { DIRECT_FIELDS = 8 + API_RETRY_HEADERS };
+
+/* An answer's head, and a body where it is whole; all of it lies in the call's arena, or is static. */
+struct direct_answer {
+	int status;
+	struct http_field fields[DIRECT_FIELDS];
+	size_t field_count;
+	struct gather body;
+};
+
+/* What was read of a request; in the arena, once it is worth it. */
+struct direct_asked {
+	struct api_request request;
+	struct sampling_request view;
+	struct sampling_raw raw;
+	struct direct_call *call;
+	/* Of the plan, for the provider's request. */
+	struct slice system;
+	enum system_rule system_rule;
+	bool user_dropped;
+	/* Of the attempt that was written last, in the arena. */
+	struct slice secrets[2]; /* what a provider's own words must not have: host and key */
+	adjust_set adjustments;
+	bool store_disabled;
+};
+
+/* A stream to the caller. */
+struct direct_stream {
+	struct api_stream events;
+	struct api_buffer filling, sending;
+	struct slice
+		last; /* the event that ends it, kept back until the core says that the answer is whole */
+	bool broken;        /* the answer cannot be passed on: nothing more is */
+	bool begun, unsent; /* the head has left; a piece is on its way */
+	bool paused, ended; /* the provider waits; nothing more is added */
+};
+
+struct direct_call {
+	struct front_request front; /* must be the first */
+	struct sampling_call *call; /* NULL: not begun */
+	struct http_exchange *exchange;
+	struct front_host *host;
+	uint32_t magic;
+	enum api api;
+	enum err wrote; /* what was answered instead of the core's outcome; ERR_OK: that */
+	const char *detail;
+	const struct http_incoming *in;
+	struct direct_asked *asked;   /* NULL: not read */
+	struct direct_stream *stream; /* NULL: the caller has not asked for one */
+	struct credentials shown;
+	struct caller caller;
+	struct sampling_ask ask;
+	struct sampling_ids ids;
+	struct arena arena; /* begins in in->room */
+	struct direct_answer answer;
+};
+
+extern const struct front direct_messages_front, direct_chat_front;
+
+/* The row of the core's callbacks; `owner` is a struct direct_call. */
+extern const struct sampling_front direct_messages_sampling, direct_chat_sampling;
+
+/* ---- direct_request.c ---- */
+
+/* A request that has just come, in `call`, of which .arena, .api and .ids are set. */
+void direct_init(struct direct_call *call, const struct http_incoming *in, uint64_t came_wall_ns);
+
+/* Both false: refused, and the answer is written. Method, headers, caller; then the body: call->ask is whole. */
+MUST_USE bool direct_read_head(struct direct_call *call, const struct front_host *host);
+MUST_USE bool direct_read_body(struct direct_call *call, const struct front_host *host);
+
+/* As sampling_front.digest. */
+void direct_digest(void *owner, struct sha256_sum *sum);
+
+/* ---- direct_answer.c ---- */
+
+/* An error of our own as the answer. Returns false. */
+bool direct_refuse(struct direct_call *call, const struct fault *fault,
+		   const struct error_data *data);
+bool direct_refuse_err(struct direct_call *call, enum err err);
+
+/* The whole answer to an outcome: the provider's, or an error. */
+void direct_write(struct direct_call *call, const struct sampling_outcome *outcome);
+
+/* Status and fields of a stream. */
+void direct_write_stream_head(struct direct_call *call);
+
+/* The last event of a stream that was broken; absent: no memory. */
+MUST_USE struct slice direct_error_event(struct direct_call *call, const struct fault *fault,
+					 const struct error_data *data);
+
+void direct_report(const void *owner, struct log_request *line);
+
+/* ---- direct_stream.c ---- */
+
+/* The caller has asked for a stream. False: no memory. */
+MUST_USE bool direct_stream_init(struct direct_call *call);
+/* As sampling_front.raw. */
+void direct_stream_take(void *owner, struct slice bytes, nsec_t now);
+/* The outcome of a stream that has begun. */
+void direct_stream_end(struct direct_call *call, const struct sampling_outcome *outcome);
+/* What was given last has left. */
+void direct_stream_ready(struct direct_call *call);
+
+#endif
