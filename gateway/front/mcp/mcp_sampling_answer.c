@@ -1,4 +1,5 @@
 /* mcp_sampling_answer.c - what a sampling's outcome is to its server, or to the round that it is of. */
+#include "codec/base/must.h"
 #include "gateway/front/mcp/mcp_sampling_parts.h"
 
 static void write_error(struct mcp_sampling *sampling, struct gather *body,
@@ -17,6 +18,9 @@ static struct fault told(const struct fault *fault)
 		out.err = ERR_SERVER_DRAINING;
 	return out;
 }
+
+/* What is kept of an answer begins so, for whomever the copy is. */
+static const struct slice before_result = SLICE_INIT("\"result\":");
 
 static void write_result(struct mcp_sampling *sampling, struct gather *body,
 			 const struct sampling_outcome *outcome)
@@ -57,12 +61,15 @@ static void write_outcome(struct mcp_sampling *sampling, const struct sampling_o
 	const struct fault fault = told(&outcome->fault);
 
 	gather_init(body, &sampling->arena);
-	if (outcome->end == SAMPLING_RESULT)
+	if (outcome->end == SAMPLING_RESULT) {
+		if (sampling->entry != NULL)
+			gather_raw(body, before_result);
 		write_result(sampling, body, outcome);
-	else if (outcome->end == SAMPLING_COPY)
+	} else if (outcome->end == SAMPLING_COPY) {
 		write_copy(sampling, body, outcome);
-	else
+	} else {
 		write_error(sampling, body, &fault, &outcome->data);
+	}
 }
 
 struct slice mcp_sampling_keep(void *owner, const struct sampling_outcome *outcome)
@@ -77,7 +84,7 @@ struct slice mcp_sampling_keep(void *owner, const struct sampling_outcome *outco
 	const struct slice whole = gather_flat(&sampling->answer, &sampling->arena);
 	sampling->kept = !slice_absent(whole);
 	if (sampling->entry != NULL && outcome->end == SAMPLING_RESULT)
-		return whole; /* bare */
+		return whole;
 	if (slice_absent(whole) || whole.len <= front + 1)
 		return slice_of(NULL, 0);
 	return slice_of(whole.at + front, whole.len - front - 1);
@@ -123,10 +130,15 @@ static void tell_entry(struct mcp_sampling *sampling, const struct sampling_outc
 	}
 	gather_init(&sampling->answer, &sampling->arena);
 	sampling->status = 200;
-	if (outcome->end == SAMPLING_COPY)
-		gather_raw(&sampling->answer, outcome->copy);
-	else
+	if (outcome->end == SAMPLING_COPY) {
+		const struct slice copy = outcome->copy;
+
+		must(slice_starts(copy, before_result));
+		gather_raw(&sampling->answer,
+			   slice_of(copy.at + before_result.len, copy.len - before_result.len));
+	} else {
 		write_result(sampling, &sampling->answer, outcome);
+	}
 	if (gather_done(&sampling->answer) == ERR_OK)
 		sampling->entry->events->answered(sampling->entry, &sampling->answer);
 	else
