@@ -113,7 +113,7 @@ void mcp_shared_refused(struct mcp_shared *shared, const struct mcp_who *who);
 void mcp_shared_freed(struct mcp_shared *shared, const struct mcp_who *who);
 /* The request has its answer. After mcp_ask_claim was answered with CLAIMED or UNKNOWN; harmless else. */
 void mcp_shared_settled(struct mcp_shared *shared, const struct mcp_who *who, struct slice id);
-/* A call of the client has begun, or is over: counted where `unsolicited: refuse`. */
+/* Calls of the client, sent together, have begun, or are over: in sessions whose samplings are answered. */
 void mcp_shared_call(struct mcp_shared *shared, const struct mcp_who *who, bool begun);
 
 /* ---- known without asking ---- */

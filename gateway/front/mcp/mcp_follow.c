@@ -146,8 +146,8 @@ void mcp_follow(struct mcp_request *request)
 	if (request->calls_open == 0)
 		return;
 	count_in(request, request->link.calls);
-	/* Whether a sampling may come then is asked at whichever gateway it comes to. */
-	request->shared_call = request->mcp->shared != NULL && !request->server->unsolicited;
+	/* Whether a sampling may come then, and whether it is for this call, is asked at whichever gateway it comes to. */
+	request->shared_call = request->mcp->shared != NULL;
 	if (request->shared_call)
 		mcp_shared_call(request->mcp->shared, &request->link.who, true);
 }

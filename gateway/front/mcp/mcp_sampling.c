@@ -521,8 +521,11 @@ void mcp_samplings_stop(struct mcp_request *stream)
 {
 	const struct fault fault = { .err = ERR_SAMPLING_CANCELLED, .offset = FAULT_NO_OFFSET };
 
-	while (stream->samplings != NULL) {
-		struct mcp_sampling *sampling = stream->samplings;
+	for (struct mcp_sampling *sampling = stream->samplings, *next; sampling != NULL;
+	     sampling = next) {
+		next = sampling->next;
+		if (sampling->claim.calls > 1) /* it may be for a call at another gateway */
+			continue;
 		mcp_post_error(sampling->mcp, &sampling->link, sampling->id, &fault, NULL);
 		abandon(sampling, ERR_SAMPLING_CANCELLED);
 	}
