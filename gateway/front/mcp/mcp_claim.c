@@ -8,13 +8,14 @@ enum {
 	FORM = 1, /* of what is kept */
 	WITH_CLIENT = 1,
 	IS_SSE = 2,
-	HEAD_MAX = 4096, /* of what is kept, without the request: names and the token are short */
+	ID_MAX = 1024,   /* a longer one is kept in the request alone */
+	HEAD_MAX = 5120, /* of what is kept, without the request: names, id and token are short */
 };
 
 /* ---- what is kept ---- */
 
-/* All that another gateway needs to answer it: the session's token, whom it is for, and the request where it is not too
- * large. Absent: nothing can be kept. */
+/* All that another gateway needs to answer it: the session's token, whom it is for, its id as the server writes it, and the
+ * request where it is not too large. Absent: nothing can be kept. */
 static struct slice kept_of(struct mcp_sampling *sampling)
 {
 	const struct mcp_link *link = &sampling->link;
@@ -41,6 +42,7 @@ static struct slice kept_of(struct mcp_sampling *sampling)
 		  UINT16_MAX);
 	pack_text(&to, link->token.server, 1, MCP_SERVER_NAME_MAX);
 	pack_text(&to, token, 2, UINT16_MAX);
+	pack_text(&to, sampling->id.len <= ID_MAX ? sampling->id : SLICE(""), 2, ID_MAX);
 	if (text.len <= (size_t)(to.end - to.at))
 		pack_bytes(&to, text.at, text.len);
 	return to.full ? slice_of(NULL, 0) : slice_of(room, (size_t)(to.at - room));
@@ -48,7 +50,7 @@ static struct slice kept_of(struct mcp_sampling *sampling)
 
 struct kept {
 	struct caller caller;
-	struct slice client, server, token, text;
+	struct slice client, server, token, id, text;
 	uint64_t started_s;
 	bool sse;
 };
@@ -66,6 +68,7 @@ static bool read_kept(struct slice from, struct kept *out)
 	const struct slice client = unpack_text(&at, 2, UINT16_MAX);
 	out->server = unpack_text(&at, 1, MCP_SERVER_NAME_MAX);
 	out->token = unpack_text(&at, 2, UINT16_MAX);
+	out->id = unpack_text(&at, 2, ID_MAX);
 	out->text = unpack_rest(&at);
 	if (at.bad || form != FORM)
 		return false;
@@ -125,12 +128,15 @@ static bool is_in_time(const struct mcp_host *mcp, const struct kept *kept)
 	return kept->text.len != 0 && now_s < kept->started_s + MCP_SAMPLING_DEADLINE / SEC;
 }
 
-/* The server hears that there will be no answer. */
-static void lose(struct mcp_host *mcp, const struct mcp_link *link, struct slice id)
+/* The server hears that there will be no answer, under the id as it has written it. */
+static void lose(struct mcp_host *mcp, const struct mcp_link *link, const struct kept *kept,
+		 struct slice id, struct arena *arena)
 {
 	const struct fault fault = { .err = ERR_GATEWAY_LOST, .offset = FAULT_NO_OFFSET };
+	const struct slice text = json_loose_id_text(kept->id, arena);
+	const bool is_its = !slice_absent(text) && slice_eq(text, id);
 
-	mcp_post_error(mcp, link, id, &fault, NULL);
+	mcp_post_error(mcp, link, is_its ? kept->id : id, &fault, NULL);
 	mcp_shared_settled(mcp->shared, &link->who, id);
 }
 
@@ -147,14 +153,14 @@ static void inherit(struct mcp_host *mcp, const struct mcp_who *who, struct slic
 	}
 	if (!is_in_time(mcp, kept) || !json_loose_whole(kept->text, &value) ||
 	    json_loose_kind(value) != JSON_LOOSE_OBJECT) {
-		lose(mcp, &link, id);
+		lose(mcp, &link, kept, id, arena);
 		return;
 	}
 	mcp_message_read(value, &message);
 	if (message.kind == MCP_REQUEST)
 		mcp_sampling_inherit(mcp, &link, &kept->caller, value, &message, kept->started_s);
 	else
-		lose(mcp, &link, id);
+		lose(mcp, &link, kept, id, arena);
 }
 
 void mcp_claim_inherit(struct mcp_host *mcp, const struct mcp_who *who, struct slice id,
