@@ -176,7 +176,8 @@ class Own(mcp_rig.Case):
         call = server.take()
         stream.send(event(sampling(2)))
         self.assertIn("result", server.answer().message)
-        self.assertEqual(self.sampling_line(lambda line: line["status"] == 200).get("tool"), "t")  # the only call open
+        tool = self.sampling_line(lambda line: line["status"] == 200).get("tool")
+        self.assertEqual(tool, "t" if self.gateways == 1 else None)  # the only call open, which another gateway does not know by name
         post = call.stream()
         post.send(event(sampling(3)))
         self.assertIn("result", server.answer().message)
@@ -206,8 +207,8 @@ class Own(mcp_rig.Case):
     def test_so_many_gets_of_a_session_pass(self):
         streams = []
         server, client = self.pair(self.server().on("GET", lambda call: streams.append(call.stream())), capabilities={"sampling": {}})
-        gets = [client.get() for _ in range(4)]
-        self.assertEqual([get.status for get in gets], 4 * [200])
+        gets = [client.get() for _ in range(4 * self.gateways)]  # each gateway counts alone
+        self.assertEqual({get.status for get in gets}, {200})
         for _ in range(8):  # whatever worker
             refused = client.get()
             self.assertEqual((refused.status, refused.json()["error"]["data"]["reason"]), (429, "concurrency"))

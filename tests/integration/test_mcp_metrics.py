@@ -33,7 +33,7 @@ class Counted(mcp_rig.Case):
 
     def test_sessions_and_streams_while_they_are_open(self):
         server, client = self.pair()
-        self.wait("sluice_mcp_sessions", 1)
+        self.wait("sluice_mcp_sessions", self.gateways)  # it has been at each
         self.wait("sluice_mcp_streams", 1, kind="own")
         reply = client.call(1)
         stream = server.take_call().stream()

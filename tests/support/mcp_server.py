@@ -293,6 +293,10 @@ class Server:
         """The next GET's stream."""
         return self._next(self._got, "GET")
 
+    def has_stream(self):
+        """Whether there is one that get_stream() would give."""
+        return not self._got.empty()
+
     def seen(self, method):
         """The requests so far of that method of HTTP or JSON-RPC."""
         with self._lock:
