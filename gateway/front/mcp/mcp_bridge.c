@@ -159,6 +159,8 @@ static bool set_level(struct mcp_request *request)
 		return mcp_refuse(request, &fault, NULL);
 	mcp_session_note(request->mcp->channels, &request->link.who, level,
 			 net_now(request->host->loop));
+	if (request->mcp->shared != NULL)
+		mcp_shared_note(request->mcp->shared, &request->link.who, level);
 	return answer_empty(request);
 }
 
