@@ -13,14 +13,14 @@ bool mcp_ask_claim(struct mcp_shared *shared, struct mcp_ask *ask, struct slice 
 	(void)ask;
 	(void)id;
 	(void)kept;
-	must(!"there are no other gateways");
+	must(false);
 	return false;
 }
 
 void mcp_ask_forget(struct mcp_ask *ask)
 {
 	(void)ask;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 bool mcp_ask_home(struct mcp_shared *shared, struct mcp_ask *ask, bool take)
@@ -28,7 +28,7 @@ bool mcp_ask_home(struct mcp_shared *shared, struct mcp_ask *ask, bool take)
 	(void)shared;
 	(void)ask;
 	(void)take;
-	must(!"there are no other gateways");
+	must(false);
 	return false;
 }
 
@@ -39,7 +39,7 @@ bool mcp_ask_place(struct mcp_shared *shared, struct mcp_ask *ask, uint32_t tena
 	(void)ask;
 	(void)tenant_max;
 	(void)server_max;
-	must(!"there are no other gateways");
+	must(false);
 	return false;
 }
 
@@ -49,7 +49,7 @@ void mcp_shared_begun(struct mcp_shared *shared, const struct mcp_ask *ask,
 	(void)shared;
 	(void)ask;
 	(void)who;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_call(struct mcp_shared *shared, const struct mcp_who *who, bool begun)
@@ -57,21 +57,21 @@ void mcp_shared_call(struct mcp_shared *shared, const struct mcp_who *who, bool 
 	(void)shared;
 	(void)who;
 	(void)begun;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_ended(struct mcp_shared *shared, const struct mcp_who *who)
 {
 	(void)shared;
 	(void)who;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_freed(struct mcp_shared *shared, const struct mcp_who *who)
 {
 	(void)shared;
 	(void)who;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 bool mcp_shared_home_known(struct mcp_shared *shared, const struct mcp_who *who,
@@ -80,7 +80,7 @@ bool mcp_shared_home_known(struct mcp_shared *shared, const struct mcp_who *who,
 	(void)shared;
 	(void)who;
 	(void)home;
-	must(!"there are no other gateways");
+	must(false);
 	return false;
 }
 
@@ -88,7 +88,7 @@ bool mcp_shared_lives(const struct mcp_shared *shared, const struct peer_address
 {
 	(void)shared;
 	(void)peer;
-	must(!"there are no other gateways");
+	must(false);
 	return false;
 }
 
@@ -107,7 +107,7 @@ struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *cl
 	(void)worker;
 	(void)events;
 	(void)owner;
-	must(!"there are no other gateways");
+	must(false);
 	return NULL;
 }
 
@@ -116,14 +116,14 @@ void mcp_shared_note(struct mcp_shared *shared, const struct mcp_who *who, uint3
 	(void)shared;
 	(void)who;
 	(void)note;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_refused(struct mcp_shared *shared, const struct mcp_who *who)
 {
 	(void)shared;
 	(void)who;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_saw(struct mcp_shared *shared, const struct mcp_who *who, struct slice last_id)
@@ -131,7 +131,7 @@ void mcp_shared_saw(struct mcp_shared *shared, const struct mcp_who *who, struct
 	(void)shared;
 	(void)who;
 	(void)last_id;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_settled(struct mcp_shared *shared, const struct mcp_who *who, struct slice id)
@@ -139,21 +139,21 @@ void mcp_shared_settled(struct mcp_shared *shared, const struct mcp_who *who, st
 	(void)shared;
 	(void)who;
 	(void)id;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_unplaced(struct mcp_shared *shared, const struct mcp_ask *ask)
 {
 	(void)shared;
 	(void)ask;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void mcp_shared_used(struct mcp_shared *shared, const struct mcp_who *who)
 {
 	(void)shared;
 	(void)who;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 void peer_bus_hear(struct peer_bus *bus, enum peer_kind kind,
@@ -164,7 +164,7 @@ void peer_bus_hear(struct peer_bus *bus, enum peer_kind kind,
 	(void)kind;
 	(void)heard;
 	(void)owner;
-	must(!"there are no other gateways");
+	must(false);
 }
 
 struct peer_bus *peer_bus_new(struct redis_client *client, const struct config_store *config,
@@ -174,14 +174,14 @@ struct peer_bus *peer_bus_new(struct redis_client *client, const struct config_s
 	(void)config;
 	(void)alive;
 	(void)worker;
-	must(!"there are no other gateways");
+	must(false);
 	return NULL;
 }
 
 struct peer_address peer_bus_own(const struct peer_bus *bus)
 {
 	(void)bus;
-	must(!"there are no other gateways");
+	must(false);
 	return (struct peer_address){ 0 };
 }
 
@@ -193,7 +193,7 @@ bool peer_bus_tell(struct peer_bus *bus, const struct peer_address *to, enum pee
 	(void)kind;
 	(void)parts;
 	(void)count;
-	must(!"there are no other gateways");
+	must(false);
 	return false;
 }
 
