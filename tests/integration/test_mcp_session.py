@@ -151,7 +151,8 @@ class Ends(mcp_rig.Case):
         self.assert_rpc_error(client.call("j"), 404, "server_unknown", "j")
         stream.finish(event(result("i")))
         reply.expect(event(result("i"))).end()
-        own.wait_gone()
+        if self.gateways == 1:  # with others it stays until the session is idle
+            own.wait_gone()
 
     def test_a_reload_that_moves_the_server_ends_its_sessions(self):
         server, client = self.pair()
@@ -312,7 +313,7 @@ class Limits(mcp_rig.Case):
 
     def test_open_calls_of_a_session(self):
         server, client = self.pair()
-        calls = [client.call(id) for id in range(256)]
+        calls = [client.call(id) for id in range(256 * self.gateways)]  # each gateway counts alone
         taken = [server.take() for _ in calls]
         for _ in range(8):  # whatever worker
             self.assert_rpc_error(client.call("i"), 429, "concurrency", "i")

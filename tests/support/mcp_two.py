@@ -79,6 +79,10 @@ class Case(mcp_rig.Case):
         harness.wait_for(lambda: client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 200 and len(server.seen("GET")) > 1,
                          "another GET")
 
+    def settled(self):
+        """No gateway has claimed what it has not answered: none would be answered once more after a death."""
+        harness.wait_for(lambda: not self.gate.redis.ask("KEYS", "sluice:mcp:1:c:*"), "the claims are over")
+
     def asked(self, count):
         self.provider.wait_stats(lambda stats: stats["requests"] == count, f"{count} requests to the provider")
 
