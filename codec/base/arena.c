@@ -38,9 +38,9 @@ static inline size_t size_index(const struct arena_pool *pool, size_t size)
 	return index;
 }
 
-static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
+/* `index` is the list of that size. */
+static struct arena_chunk *pool_take(struct arena_pool *pool, size_t index, size_t size)
 {
-	size_t index = size_index(pool, size);
 	struct arena_chunk *chunk = index == ARENA_SIZES ? NULL : pool->free[index];
 
 	if (pool->fail_next != 0 && --pool->fail_next == 0)
@@ -104,11 +104,13 @@ void *arena_take_more(struct arena *arena, size_t size)
 	if (fenced <= (size_t)(arena->end - arena->at)) {
 		arena->at += fenced;
 	} else {
-		const size_t room = chunk_bytes(arena->pool) - sizeof(struct arena_chunk);
+		const size_t least = chunk_bytes(arena->pool),
+			     room = least - sizeof(struct arena_chunk),
+			     needed = fenced + sizeof(struct arena_chunk);
 		const bool large = fenced > room;
 		struct arena_chunk *chunk =
-			pool_take(arena->pool, large ? fenced + sizeof(struct arena_chunk)
-						     : chunk_bytes(arena->pool));
+			large ? pool_take(arena->pool, size_index(arena->pool, needed), needed)
+			      : pool_take(arena->pool, 0, least);
 		if (chunk == NULL)
 			return NULL;
 		chunk->next = arena->chunks;

@@ -261,7 +261,7 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 	struct route_query query = flow_route_query(flow, flow->caller.plan);
 	enum err why = ERR_OK;
 	struct bitset held, named;
-	const bool is_named = flow_raw_models(flow, env->config, &named);
+	const bool is_named = flow->ask->raw != NULL && flow_raw_models(flow, env->config, &named);
 
 	if (is_named)
 		query.permitted = &named;
