@@ -34,7 +34,7 @@ static bool visible(struct slice s)
 struct slice auth_credentials(struct slice header)
 {
 	static const struct slice absent = { NULL, 0 };
-	const struct slice scheme = SLICE("bearer ");
+	const struct slice scheme = SLICE("Bearer "); /* as nearly all write it */
 
 	header = slice_trim(header);
 	if (header.len < scheme.len || !slice_eq_nocase(slice_of(header.at, scheme.len), scheme))

@@ -5,21 +5,18 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* Of eight bytes, ASCII capitals made small. */
-static uint64_t lower_eight(uint64_t eight)
-{
-	const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
-
-	/* The high bit of a byte says: at least 'A', and: above 'Z'. Carries stay within the byte. */
-	uint64_t seven = eight & ~high;
-	uint64_t from_a = seven + ones * (0x80 - 'A'), above_z = seven + ones * (0x7f - 'Z');
-	return eight | ((from_a & ~above_z & ~eight & high) >> 2);
-}
-
-/* Most names come in the case that they are looked for in. */
+/* Most names come in the case that they are looked for in. Others differ in the bit of the case, and in letters alone. */
 static inline __attribute__((always_inline)) bool same_words(uint64_t a, uint64_t b)
 {
-	return a == b || lower_eight(a) == lower_eight(b);
+	const uint64_t ones = UINT64_MAX / 255, high = ones << 7, bits = ones << 5;
+	const uint64_t differ = a ^ b;
+
+	if (differ == 0 || (differ & ~bits) != 0)
+		return differ == 0;
+	/* The high bit of a byte says: at least 'a', and: above 'z'. Carries stay within the byte. */
+	uint64_t seven = (a | bits) & ~high;
+	uint64_t from_a = seven + ones * (0x80 - 'a'), above_z = seven + ones * (0x7f - 'z');
+	return ((differ << 2) & ~(from_a & ~above_z & ~a)) == 0;
 }
 
 static uint64_t eight_at(const char *at)

@@ -119,7 +119,8 @@ static char *put_time(char *at, struct log_ring *ring, uint64_t wall_ns)
 
 static char *put_caller(char *at, const struct log_request *line)
 {
-	at = put_own(put_lit(at, ",\"request_id\":"), slice_str(line->request_id));
+	at = put_own(put_lit(at, ",\"request_id\":"),
+		     slice_of(line->request_id, sizeof(line->request_id) - 1));
 	at = member_text(at, "traceparent", line->traceparent);
 	at = member_text(at, "tenant", line->tenant);
 	at = member_text(at, "server", line->server);
@@ -206,7 +207,8 @@ static char *put_route(char *at, const struct log_request *line)
 	at = member_text(at, "endpoint", line->endpoint);
 	if (route->config_digest == NULL)
 		return at;
-	at = put_own(put_lit(at, ",\"route\":{\"config\":"), slice_str(route->config_digest));
+	at = put_own(put_lit(at, ",\"route\":{\"config\":"),
+		     slice_of(route->config_digest, LOG_CONFIG_HEX));
 	if (route->seed != 0) { /* text: JSON's numbers do not hold 64 bits everywhere */
 		at = put_hex(put_lit(at, ",\"seed\":\""), route->seed);
 		*at++ = '"';

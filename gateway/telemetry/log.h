@@ -38,12 +38,14 @@ enum log_held { LOG_HELD_NOTHING, LOG_HELD_MODEL, LOG_HELD_ENDPOINT /* and the m
 const char *log_held_name(enum log_held held);
 
 /* Everything that `sluice explain --log` needs to route the request once more: the member "route". */
+enum { LOG_CONFIG_HEX = 16 };
 struct log_route {
-	const char *config_digest; /* NULL: it was not routed, and the member is left out */
-	uint64_t seed;             /* of all chance; 0: none was needed */
-	struct slice hint;         /* raw JSON string: the one that matched; absent: none */
-	int32_t alias;             /* of the tenant's, by which it did; -1: by a model's name */
-	uint64_t input_tokens;     /* estimate */
+	const char
+		*config_digest; /* so many; NULL: it was not routed, and the member is left out */
+	uint64_t seed;          /* of all chance; 0: none was needed */
+	struct slice hint;      /* raw JSON string: the one that matched; absent: none */
+	int32_t alias;          /* of the tenant's, by which it did; -1: by a model's name */
+	uint64_t input_tokens;  /* estimate */
 	uint32_t max_tokens;
 	bool image, audio;                               /* the model had to take them */
 	enum log_held held;                              /* where its tool loop was before */
@@ -68,7 +70,7 @@ struct log_session {
  * bytes at most. */
 struct log_request {
 	uint64_t wall_ns;
-	char request_id[33];         /* hex, NUL */
+	char request_id[33];         /* 32 of hex, NUL */
 	struct slice traceparent;    /* plain, already checked to be printable; or absent */
 	struct slice tenant, server; /* plain */
 	const char *front;           /* by which API it came */

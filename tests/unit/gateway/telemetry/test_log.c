@@ -50,6 +50,8 @@ static void expect_valid(struct slice text)
 			 fault.detail == NULL ? "" : fault.detail, (int)text.len, text.at);
 }
 
+#define ID "00112233445566778899aabbccddeeff"
+
 static void expect_text(struct slice text, const char *wanted)
 {
 	if (!slice_eq(text, slice_str(wanted)))
@@ -60,7 +62,7 @@ static void a_full_line_says_everything_in_one_object(void **state)
 {
 	(void)state;
 	static const char wanted[] =
-		"{\"time\":\"2026-03-01T00:00:07.089Z\",\"request_id\":\"00ff\",\"traceparent\":"
+		"{\"time\":\"2026-03-01T00:00:07.089Z\",\"request_id\":\"" ID "\",\"traceparent\":"
 		"\"00-ab-cd-01\""
 		",\"tenant\":\"acme\",\"server\":\"billing-mcp\",\"revision\":\"2025-11-25\""
 		",\"method\":\"sampling/"
@@ -86,7 +88,7 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		"\"usd\":0.000000040}}";
 	const struct log_request line = {
 		.wall_ns = (UINT64_C(1772323207) * 1000 + 89) * MSEC + 999999,
-		.request_id = "00ff",
+		.request_id = ID,
 		.traceparent = SLICE("00-ab-cd-01"),
 		.tenant = SLICE("acme"),
 		.server = SLICE("billing-mcp"),
@@ -138,7 +140,7 @@ static void a_full_line_says_everything_in_one_object(void **state)
 static void what_did_not_happen_is_left_out(void **state)
 {
 	(void)state;
-	const struct log_request line = { .request_id = "1",
+	const struct log_request line = { .request_id = ID,
 					  .session = { "0011223344556677", false, 9, 9, 9 },
 					  .err = ERR_UNAUTHORIZED,
 					  .status = 401,
@@ -146,7 +148,8 @@ static void what_did_not_happen_is_left_out(void **state)
 	struct log_ring *ring = log_ring_new();
 
 	expect_text(one_line(ring, &line),
-		    "{\"time\":\"1970-01-01T00:00:00.000Z\",\"request_id\":\"1\",\"status\":401,"
+		    "{\"time\":\"1970-01-01T00:00:00.000Z\",\"request_id\":\"" ID
+		    "\",\"status\":401,"
 		    "\"error\":\"unauthorized\",\"total_ms\":0.090,"
 		    "\"session\":{\"id\":\"0011223344556677\"}}");
 	log_ring_free(ring);
@@ -369,7 +372,8 @@ static void every_byte_alone_and_every_pair_with_an_escape_is_valid(void **state
 
 	for (int c = 0; c < 256; c++) {
 		const char bytes[] = { (char)c, '\\', (char)c, '\0' };
-		const struct log_request line = { .route = { .config_digest = "0",
+		const struct log_request line = { .request_id = ID,
+						  .route = { .config_digest = "0123456789abcdef",
 							     .hint = slice_of(bytes, 3) },
 						  .tenant = slice_of(bytes, 3),
 						  .server = slice_of(bytes, 1) };
@@ -457,7 +461,8 @@ static void a_long_raw_text_is_not_cut_inside_a_character(void **state)
 			memcpy(text + len + strlen(pair), euro, strlen(euro));
 			len += strlen(pair) + strlen(euro);
 		}
-		const struct log_request line = { .route = { .config_digest = "0",
+		const struct log_request line = { .request_id = ID,
+						  .route = { .config_digest = "0123456789abcdef",
 							     .hint = slice_of(text, len) } };
 		struct slice out = one_line(ring, &line);
 		expect_valid(out);
