@@ -227,8 +227,8 @@ struct dialect {
 	enum dialect_id id;
 	const struct stream_dialect *stream; /* how an answer streams: codec/dialect/stream.h */
 	const char *key_header;              /* what mostly stands before the key: "x-api-key: " */
-	const char *version_header; /* the same of `version`; NULL: the format knows none */
-	const char *version;        /* what is sent where the settings name none; NULL likewise */
+	struct slice version_header; /* the same of `version`; absent: the format knows none */
+	const char *version;         /* what is sent where the settings name none; NULL likewise */
 
 	uint8_t closing; /* bytes of a body behind its last message */
 

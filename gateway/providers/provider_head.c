@@ -54,7 +54,7 @@ static const struct slice line_end = SLICE_INIT("\r\n");
 struct slice provider_head(const struct provider *provider, const struct endpoint *endpoint,
 			   const struct provider_call *call, struct arena *into)
 {
-	const char *version = dialect_get(provider->dialect)->version_header;
+	const struct slice version = dialect_get(provider->dialect)->version_header;
 	const char *key = slice_absent(call->key) ? NULL : provider->key_header;
 	const char *trace = call->traceparent.len == 0 ? NULL : "traceparent: ";
 	char digits[24];
@@ -62,7 +62,7 @@ struct slice provider_head(const struct provider *provider, const struct endpoin
 	const struct {
 		struct slice name, value;
 	} headers[] = {
-		{ slice_str(version), call->version },
+		{ version, call->version },
 		{ slice_str(key), call->key },
 		{ slice_str(trace), call->traceparent },
 		{ SLICE("content-length: "), decimal(call->body_bytes, digits) },

@@ -424,7 +424,7 @@ static struct slice model_version(struct loader *l, const struct model_form *for
 {
 	if (slice_absent(form->version))
 		return provider->version;
-	if (dialect_get(provider->dialect)->version_header == NULL) {
+	if (slice_absent(dialect_get(provider->dialect)->version_header)) {
 		problem_below(&l->problems, form->node, "profile.version",
 			      "has no meaning for this provider's dialect; remove it");
 		return provider->version;

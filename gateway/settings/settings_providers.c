@@ -115,7 +115,7 @@ static void build_dialect(struct loader *l, const struct provider_form *form, st
 	out->dialect = dialect->id;
 	if (slice_absent(form->version))
 		out->version = slice_str(dialect->version);
-	else if (dialect->version_header != NULL)
+	else if (!slice_absent(dialect->version_header))
 		out->version = loader_keep(l, form->version);
 	else
 		problem_below(&l->problems, form->node, "version",

@@ -332,7 +332,7 @@ static void expect_escaped(struct log_ring *ring, size_t len, size_t place, char
 			   const char *escaped)
 {
 	char text[80], wanted[120];
-	struct log_request line = { .status = 200 };
+	struct log_request line = { .request_id = ID, .status = 200 };
 
 	(void)memset(text, 'a', sizeof(text));
 	text[place] = byte;
@@ -407,7 +407,9 @@ static void lines_come_out_as_they_went_in_however_often_the_ring_wraps(void **s
 		size_t len = 0;
 		(void)snprintf(name, sizeof(name), "%0*u", (int)(written % 23 + 1),
 			       (unsigned)written % 100000);
-		const struct log_request line = { .tenant = slice_str(name), .status = 200 };
+		const struct log_request line = { .request_id = ID,
+						  .tenant = slice_str(name),
+						  .status = 200 };
 		assert_true(log_request(ring, &line));
 		while (log_ring_peek(ring).len > 0) /* in pieces: the end of the ring, or of 100 */
 			len += take(ring, got + len, 100);
@@ -425,7 +427,9 @@ static void lines_come_out_as_they_went_in_however_often_the_ring_wraps(void **s
 static void a_full_ring_drops_whole_lines_and_counts_them(void **state)
 {
 	(void)state;
-	const struct log_request line = { .tenant = SLICE("acme"), .status = 200 };
+	const struct log_request line = { .request_id = ID,
+					  .tenant = SLICE("acme"),
+					  .status = 200 };
 	struct log_ring *ring = log_ring_new();
 	size_t fit = 0, lines = 0, len = 0;
 	char *all = malloc(LOG_RING_BYTES);
