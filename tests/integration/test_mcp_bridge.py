@@ -190,6 +190,9 @@ class Session(Case):
         server, client = self.bridged()
         before = len(server.requests)
         self.assertEqual(client.delete().status, 204)
+        if self.gateways > 1:  # another gateway hears of it a moment later
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            harness.wait_for(lambda: all(client.post(ping).status == 404 for _ in range(self.gateways)), "the session's end")
         self.assert_rpc_error(client.call(), 404, "session_unknown", id=1)
         self.assertEqual(len(server.requests), before)
         begin, end = sorted(self.session_lines(2), key=lambda line: line["event"])

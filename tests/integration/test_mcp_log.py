@@ -64,6 +64,7 @@ class Sessions(mcp_rig.Case):
         self.assertEqual(client.call().status, 404)
         self.assertEqual(self.end_of(client)["end"], "upstream_404")
 
+    @mcp_rig.alone("where there are others it stays until it is idle")
     def test_its_server_is_removed(self):
         server, client = self.pair()
         server.get_stream()

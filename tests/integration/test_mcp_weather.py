@@ -251,14 +251,15 @@ class Streams(Weather):
         self.assertEqual(reply.body(), event(result("i")))
 
     def narrow(self, **changes):
-        """A server, and clients of two tenants of a worker that has room for little more than one large event."""
+        """A server, and clients of two tenants of one gateway with a worker that has room for little more than one large event."""
         def settings(whole):
             whole["workers"] = 1
             whole.setdefault("limits", {}).update(changes)
             whole["tenants"].append(harness.tenant("other", OTHER))
-        server, client = self.pair(settings=settings)
-        other = self.client(self.gate.url + "/mcp/raw", key=OTHER)
-        other.hello()
+        server, client = self.pair(settings=settings, hello=False)
+        client, other = client.at(self.gate.url), self.client(self.gate.url + "/mcp/raw", key=OTHER).at(self.gate.url)
+        for one in (client, other):
+            one.hello()
         return server, client, other
 
     def one_has_no_room(self, server, streams):
