@@ -44,7 +44,7 @@ static void assert_text(struct slice s, const char *text)
 static void what_the_log_wrote_is_read_back(void **state)
 {
 	const struct log_request line = {
-		.request_id = "00ff",
+		.request_id = "00112233445566778899aabbccddeeff",
 		.tenant = SLICE("ac\"me"),
 		.server = SLICE("billing"),
 		.model = SLICE("sonnet"),
