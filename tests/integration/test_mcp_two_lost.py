@@ -86,6 +86,7 @@ class Killed(Case):
                 stream.send(event(sampling(5)))
                 harness.wait_for(lambda posted=posted: posted, "the answer, which is not taken")
                 harness.wait_for(self.is_kept, "the answer in Redis")
+                harness.wait_for(lambda: self.gate.redis.tenant()["day"] == redis_fleet.COST_NANO, "what it has cost in Redis")
                 since = self.killed()
                 harness.wait_for(lambda posted=posted: len(posted) > 1, "the answer of the other gateway")
                 self.assertLess(time.monotonic() - since, ANSWER_S)
