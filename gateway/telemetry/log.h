@@ -37,15 +37,16 @@ enum log_held { LOG_HELD_NOTHING, LOG_HELD_MODEL, LOG_HELD_ENDPOINT /* and the m
 /* As the line says it; NULL: nothing. */
 const char *log_held_name(enum log_held held);
 
+enum { LOG_CONFIG_HEX = 16 }; /* hex digits of a configuration's digest */
+
 /* Everything that `sluice explain --log` needs to route the request once more: the member "route". */
-enum { LOG_CONFIG_HEX = 16 };
 struct log_route {
-	const char
-		*config_digest; /* so many; NULL: it was not routed, and the member is left out */
-	uint64_t seed;          /* of all chance; 0: none was needed */
-	struct slice hint;      /* raw JSON string: the one that matched; absent: none */
-	int32_t alias;          /* of the tenant's, by which it did; -1: by a model's name */
-	uint64_t input_tokens;  /* estimate */
+	/* LOG_CONFIG_HEX digits. NULL: the request was not routed, and the line has no "route". */
+	const char *config_digest;
+	uint64_t seed;         /* of all chance; 0: none was needed */
+	struct slice hint;     /* raw JSON string: the one that matched; absent: none */
+	int32_t alias;         /* of the tenant's, by which it did; -1: by a model's name */
+	uint64_t input_tokens; /* estimate */
 	uint32_t max_tokens;
 	bool image, audio;                               /* the model had to take them */
 	enum log_held held;                              /* where its tool loop was before */
@@ -70,7 +71,7 @@ struct log_session {
  * bytes at most. */
 struct log_request {
 	uint64_t wall_ns;
-	char request_id[33];         /* 32 of hex, NUL */
+	char request_id[33];         /* 32 hex digits, NUL */
 	struct slice traceparent;    /* plain, already checked to be printable; or absent */
 	struct slice tenant, server; /* plain */
 	const char *front;           /* by which API it came */
