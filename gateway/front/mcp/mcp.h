@@ -213,8 +213,8 @@ struct mcp_request {
 	struct mcp_client client;  /* a GET that is served from the own stream */
 	struct mcp_remote *remote; /* the same, of a stream at another gateway; NULL: none */
 	size_t untaken;            /* bytes of its events that have not left */
-	struct mcp_ask
-		*asked; /* all gateways, for a session's place; NULL: there is none of theirs */
+	struct mcp_ask *
+		asked; /* all gateways: for a session's place, or whether they have heard; NULL: nothing */
 	bool (*placed)(struct mcp_request *request); /* the place is there */
 	bool shared_call;                            /* all gateways count it as an open call */
 	struct mcp_request *next, **link_place;      /* in all_gets */

@@ -161,19 +161,59 @@ bool mcp_initialize(struct mcp_request *request)
 	return mcp_place_for(request, say_hello);
 }
 
+static bool send_hello_sse(struct mcp_request *request)
+{
+	const struct slice body = edited(request);
+
+	request->hello = MCP_HELLO_NONE; /* its answer is on the stream, and tried once */
+	return slice_absent(body) ? mcp_refuse_err(request, ERR_BUSY) : mcp_forward(request, body);
+}
+
+static void on_told(struct mcp_ask *ask)
+{
+	struct mcp_request *request = ask->owner;
+
+	request->asked = NULL;
+	request->server = mcp_link_server(request->mcp, &request->link);
+	const bool there =
+		request->server != NULL && mcp_link_place(&request->link, request->server);
+	if (!(there ? send_hello_sse(request) : mcp_refuse_err(request, ERR_SERVER_UNKNOWN)))
+		mcp_answer_whole(request, gather_flat(&request->answer, &request->arena));
+	request->server = NULL; /* a reload may come */
+}
+
+/* The stream may be at another gateway, which must have heard of the note before the server can ask for a sampling. Redis
+ * answers this question after it has passed the note on. False: there is nobody to wait for. */
+static bool wait_until_told(struct mcp_request *request)
+{
+	struct mcp_ask *ask;
+
+	if (request->mcp->shared == NULL)
+		return false;
+	ask = arena_zero(&request->arena, sizeof(*ask));
+	if (ask == NULL)
+		return false;
+	ask->who = request->link.who;
+	ask->owner = request;
+	ask->done = on_told;
+	if (!mcp_ask_home(request->mcp->shared, ask, false))
+		return false;
+	request->asked = ask;
+	request->phase = MCP_CALLED;
+	return true;
+}
+
 bool mcp_initialize_sse(struct mcp_request *request)
 {
 	enum revision revision;
 
 	decide(request);
-	const struct slice body = edited(request);
-	if (slice_absent(body))
+	if (slice_absent(edited(request))) /* it may find that nothing can be declared */
 		return mcp_refuse_err(request, ERR_BUSY);
 	if (!revision_find(mcp_plain(request->posted.first.in_params.protocol_version), &revision))
 		revision = REVISION_2024_11_05;
 	mcp_sse_note(request, revision);
-	request->hello = MCP_HELLO_NONE; /* its answer is on the stream, and tried once */
-	return mcp_forward(request, body);
+	return wait_until_told(request) || send_hello_sse(request);
 }
 
 /* ---- the answer ---- */
