@@ -5,7 +5,6 @@ ctest: timeout=180
 """
 import hashlib
 import http.client
-import http.server
 import json
 import os
 import sys
@@ -13,6 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+from told_provider import Provider
 
 UNKNOWN = ",".join('"unknown_%d" : {"digits":12345678901234567890,"text":"\\u2028 \u2028 \\/","n":[1.50,null]}' % i for i in range(50))
 BLOCKS = ",".join('{"type":"novel_%d","Payload":{"a":[]}}' % i for i in range(5))
@@ -42,56 +42,6 @@ USAGE = (b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model"
          b'{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}\n\n')
 PATHS = {"messages": "/v1/messages?beta=true", "chat": "/v1/chat/completions"}
 MODELS = {"messages": "claude-test", "chat": "gpt-test"}
-
-
-class Provider:
-    """Says what it is told, and keeps what it was sent: (path, headers, body) of each request."""
-
-    def __init__(self):
-        self.seen, self.answers = [], []
-        provider = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                provider.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-                status, kind, pieces, whole = provider.answers.pop(0)
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Transfer-Encoding", "chunked")
-                self.send_header("request-id", "req_up")
-                self.end_headers()
-                for piece in pieces:
-                    if isinstance(piece, threading.Event):  # the caller has what was said so far
-                        assert piece.wait(harness.PATIENCE_S)
-                        continue
-                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-                    self.wfile.flush()
-                if whole:
-                    self.wfile.write(b"0\r\n\r\n")
-                else:
-                    self.close_connection = True
-                    self.connection.shutdown(1)
-
-            def log_message(self, format, *args):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def says(self, body, status=200, kind="application/json", step=0, whole=True):
-        pieces = [body[i:i + step] for i in range(0, len(body), step)] if step else [body]
-        self.answers.append((status, kind, pieces, whole))
-
-    def streams(self, body, step=0, whole=True):
-        self.says(body, kind="text/event-stream", step=step, whole=whole)
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 def body_of(api, model, more=""):
