@@ -42,12 +42,11 @@ class Cost(harness.Case):
         connection.close()
 
     def per_request(self, sim, tenants, before):
-        """{event: count}, as the difference of two run lengths; the first `before` requests are in neither."""
+        """{event: count}; the first `before` requests are not in it."""
         keys = [f"sk-test-cost-{i:08d}" for i in range(tenants)]
-        settings = self.settings(sim, keys)
-        short, long = (callgrind.worker(self, settings, lambda gateway, n=count: self.ask(gateway, keys, n), CACHES)
-                       for count in (before, before + COUNTED))
-        return {event: (long.events[event] - count) / COUNTED for event, count in short.events.items()}
+        profile = callgrind.worker_between(self, self.settings(sim, keys), lambda gateway: self.ask(gateway, keys, before),
+                                           lambda gateway: self.ask(gateway, keys, COUNTED), CACHES)
+        return {event: count / COUNTED for event, count in profile.events.items()}
 
     def test_cost_of_a_request(self):
         sim = self.sim()

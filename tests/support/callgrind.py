@@ -1,7 +1,9 @@
 """A gateway under callgrind: what its worker's thread ran."""
 
 import glob
+import http.client
 import os
+import urllib.parse
 
 import harness
 
@@ -54,8 +56,19 @@ class Profile:
         return self.events["Ir"]
 
 
-def worker(case, settings, work, options="", started=None):
-    """The profile of the worker of a gateway that did `work`, a function of it; `started` starts one as case.gateway does."""
+MARK = "http_refuse"  # what the worker runs for a request that is refused
+
+
+def mark(gateway):
+    """Ends a part of the counts, where MARK does."""
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(gateway.url).netloc, timeout=SLOWER * harness.PATIENCE_S)
+    connection.request("POST", "/nothing-is-here", b"{}")
+    connection.getresponse().read()
+    connection.close()
+
+
+def run(case, settings, work, options, started):
+    """The directory of what callgrind wrote of a gateway that did `work`."""
     directory = case.directory()
     wrapper = os.path.join(directory, "sluice")
     with open(wrapper, "w", encoding="utf-8") as file:
@@ -65,6 +78,26 @@ def worker(case, settings, work, options="", started=None):
     gateway = (started or case.gateway)(settings, binary=wrapper, patience_s=SLOWER * harness.PATIENCE_S)
     work(gateway)
     gateway.stop()
+    return directory
+
+
+def worker(case, settings, work, options="", started=None):
+    """The profile of the worker of a gateway that did `work`, a function of it; `started` starts one as case.gateway does."""
+    directory = run(case, settings, work, options, started)
     found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*")) if "worker_main" in profile.functions]
+    case.assertEqual(len(found), 1, os.listdir(directory))
+    return found[0]
+
+
+def worker_between(case, settings, before, work, options=""):
+    """The profile of the worker during `work`, which follows `before`: functions of a gateway, which is one for both."""
+    def both(gateway):
+        before(gateway)
+        mark(gateway)
+        work(gateway)
+        mark(gateway)
+
+    directory = run(case, settings, both, f"{options} --dump-before={MARK}", None)
+    found = [profile for profile in map(Profile, glob.glob(directory + "/out.*.2-*")) if "worker_main" in profile.functions]
     case.assertEqual(len(found), 1, os.listdir(directory))
     return found[0]
