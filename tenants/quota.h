@@ -100,8 +100,8 @@ struct price {
 uint64_t quota_token_estimate(uint64_t bytes, uint32_t images, uint32_t max_tokens);
 
 /* Upper bound in nano-USD, rounded up: (bytes + 1,600 per image + 2,000) x max(input, cache_write). No request of
- * ours asks a provider to cache anything, for an hour least of all, so that price is not part of the bound.
- * + max_tokens x output. Saturates. */
+ * ours asks a provider to cache anything, for an hour least of all, so that price is not part of the bound: who passes on
+ * one that does gives it as cache_write. + max_tokens x output. Saturates. */
 uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 			 const struct price *price);
 

@@ -57,7 +57,11 @@ struct sampling_raw {
 	/* The one model that is asked for, raw: whoever is permitted and has that name (routing/name.h), no other; nobody
 	 * has: ERR_MODEL_UNKNOWN. Absent: by the request's preferences. */
 	struct slice model;
-	bool only; /* no provider of another format is asked */
+	bool only;            /* no provider of another format is asked */
+	uint64_t image_bytes; /* of the body, base64 of images: these count by their number */
+	uint64_t
+		media_bytes; /* likewise, of documents and sounds: they have fewer tokens than bytes, nobody knows how many */
+	bool cached_1h; /* it asks the provider to cache something for an hour */
 	/* Instead of the settings' version of the format; absent: that. Header lines with their ends that go to the provider
 	 * as they are; absent: none. */
 	struct slice version, headers;

@@ -286,6 +286,8 @@ bool flow_loop_fill_save(struct flow *flow)
 
 	if (calls == 0 && (!is_loop_known(flow) || flow->retries.attempts == 0))
 		return false;
+	if (flow->ask->raw != NULL) /* nothing is asked of its history */
+		return false;
 	if (calls != 0 && reasons(flow)) /* until it is known to be kept */
 		flow->totals.adjustments |= ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
 	if (flow_state_of(flow) == NULL)

@@ -92,11 +92,48 @@ enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
 	if (!raw->write(raw, &target, flow->arena, &encoded->body) ||
 	    gather_done(&encoded->body) != ERR_OK)
 		return ERR_BUSY;
+	encoded->body.images = raw->image_bytes;
 	if (raw->output_most != 0)
 		encoded->max_tokens =
 			raw->output_most < UINT32_MAX ? (uint32_t)raw->output_most : UINT32_MAX;
 	return ERR_OK;
 }
+
+/* ---- what it may cost ---- */
+
+uint64_t flow_raw_input(const struct flow *flow)
+{
+	const size_t bytes = flow->ask->body.len, media = (size_t)flow->ask->raw->media_bytes;
+
+	return flow_estimate_input(flow->ask->request, bytes > media ? bytes - media : 0);
+}
+
+/* A model takes no more input than its window, whatever bytes that is made of. 0: the window is not known. */
+static uint64_t window_of(const struct flow *flow, const struct flow_env *env)
+{
+	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
+
+	return model < 0 ? 0 : env->config->catalog.models[model].context;
+}
+
+void flow_raw_bound(const struct flow *flow, const struct flow_env *env, struct limit_ask *ask)
+{
+	const struct sampling_raw *raw = flow->ask->raw;
+	const struct encode_out *encoded = &flow->made->encoded;
+	const uint64_t window = raw->media_bytes == 0 ? 0 : window_of(flow, env);
+	uint64_t bytes = encoded->body.total - encoded->body.images;
+	struct price price = flow->made->price;
+
+	if (window != 0 && ask->tokens > window + encoded->max_tokens)
+		ask->tokens = window + encoded->max_tokens;
+	if (window != 0 && bytes > window)
+		bytes = window;
+	if (raw->cached_1h && price.cache_write_1h > price.cache_write)
+		price.cache_write = price.cache_write_1h; /* no input costs more */
+	ask->usd = quota_usd_bound(bytes, encoded->images, encoded->max_tokens, &price);
+}
+
+/* ---- its head ---- */
 
 struct slice flow_raw_head(const struct flow *flow, struct slice head)
 {

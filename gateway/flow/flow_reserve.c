@@ -66,6 +66,8 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 		.wall_s = env->wall_ns / SEC,
 		.deadline = flow->ask->deadline,
 	};
+	if (flow->attempt.raw)
+		flow_raw_bound(flow, env, &reservation->ask);
 	choose_scopes(flow, reservation);
 }
 

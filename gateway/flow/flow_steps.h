@@ -159,6 +159,10 @@ MUST_USE bool flow_raw_models(const struct flow *flow, const struct config *conf
 /* The front's body for an attempt, and what its answer is read with. ERR_BUSY: no memory. */
 MUST_USE enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
 				  const struct model *model);
+/* Tokens of input that it is taken for when a model is chosen. */
+uint64_t flow_raw_input(const struct flow *flow);
+/* What it may take and cost at most, where that is not what one of ours may. */
+void flow_raw_bound(const struct flow *flow, const struct flow_env *env, struct limit_ask *ask);
 /* The head of its request, which ends in the empty line, with the front's own lines; absent: no memory. */
 MUST_USE struct slice flow_raw_head(const struct flow *flow, struct slice head);
 

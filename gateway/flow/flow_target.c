@@ -263,8 +263,10 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 	struct bitset held, named;
 	const bool is_named = flow->ask->raw != NULL && flow_raw_models(flow, env->config, &named);
 
-	if (is_named)
+	if (is_named) {
 		query.permitted = &named;
+		query.input_tokens = flow_raw_input(flow);
+	}
 	query.tried = late == NULL ? NULL : tried;
 	query.late = late;
 	query.held = late == NULL ? flow_loop_held(flow, env, &held) : NULL;

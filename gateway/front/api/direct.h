@@ -2,7 +2,8 @@
  * `POST /v1/chat/completions` (codec/api/api.h says what passes and what is changed).
  *
  * direct_request.c decides what a request asks and writes the provider's, direct_answer.c writes answers, direct_stream.c
- * passes event streams on; direct_front.c drives them. */
+ * passes event streams on; direct_copy.c is what has to do with copies (Idempotency-Key), of JSON answers alone;
+ * direct_front.c drives them. */
 #ifndef GATEWAY_FRONT_API_DIRECT_H
 #define GATEWAY_FRONT_API_DIRECT_H
 
@@ -58,6 +59,7 @@ struct direct_call {
 	struct front_host *host;
 	uint32_t magic;
 	enum api api;
+	bool kept;      /* the answer is written: copies have it, too */
 	enum err wrote; /* what was answered instead of the core's outcome; ERR_OK: that */
 	const char *detail;
 	const struct http_incoming *in;
@@ -85,9 +87,6 @@ void direct_init(struct direct_call *call, const struct http_incoming *in, uint6
 MUST_USE bool direct_read_head(struct direct_call *call, const struct front_host *host);
 MUST_USE bool direct_read_body(struct direct_call *call, const struct front_host *host);
 
-/* As sampling_front.digest. */
-void direct_digest(void *owner, struct sha256_sum *sum);
-
 /* ---- direct_answer.c ---- */
 
 /* An error of our own as the answer. Returns false. */
@@ -95,7 +94,12 @@ bool direct_refuse(struct direct_call *call, const struct fault *fault,
 		   const struct error_data *data);
 bool direct_refuse_err(struct direct_call *call, enum err err);
 
-/* The whole answer to an outcome: the provider's, or an error. */
+/* Begins an answer: status, content type and both names of the id. */
+void direct_begin_answer(struct direct_call *call, int status, struct slice content_type);
+/* Adds a header; `value` must live until the answer is sent. Absent: none is added. */
+void direct_add_field(struct direct_call *call, struct slice name, struct slice value);
+
+/* The whole answer to an outcome: the provider's, or an error. Harmless when direct_keep has written it before. */
 void direct_write(struct direct_call *call, const struct sampling_outcome *outcome);
 
 /* Status and fields of a stream. */
@@ -106,6 +110,16 @@ MUST_USE struct slice direct_error_event(struct direct_call *call, const struct 
 					 const struct error_data *data);
 
 void direct_report(const void *owner, struct log_request *line);
+
+/* ---- direct_copy.c ---- */
+
+/* Once the body is read: ask.idempotency_key. False: refused, and the answer is written. */
+MUST_USE bool direct_read_once(struct direct_call *call);
+/* As sampling_front has them. */
+void direct_digest(void *owner, struct sha256_sum *sum);
+struct slice direct_keep(void *owner, const struct sampling_outcome *outcome);
+/* The answer of a copy (SAMPLING_COPY). */
+void direct_write_copy(struct direct_call *call, const struct sampling_outcome *outcome);
 
 /* ---- direct_stream.c ---- */
 

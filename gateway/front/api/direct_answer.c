@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static void add_field(struct direct_call *call, struct slice name, struct slice value)
+void direct_add_field(struct direct_call *call, struct slice name, struct slice value)
 {
 	struct direct_answer *answer = &call->answer;
 
@@ -17,16 +17,16 @@ static void add_field(struct direct_call *call, struct slice name, struct slice 
 }
 
 /* Both names of the id: each SDK reads one. */
-static void begin_answer(struct direct_call *call, int status, struct slice content_type)
+void direct_begin_answer(struct direct_call *call, int status, struct slice content_type)
 {
 	const struct slice id = slice_of(call->ids.request_id, REQUEST_ID_HEX);
 
 	call->answer.status = status;
 	call->answer.field_count = 0;
 	gather_init(&call->answer.body, &call->arena);
-	add_field(call, SLICE("content-type"), content_type);
-	add_field(call, SLICE("request-id"), id);
-	add_field(call, SLICE("x-request-id"), id);
+	direct_add_field(call, SLICE("content-type"), content_type);
+	direct_add_field(call, SLICE("request-id"), id);
+	direct_add_field(call, SLICE("x-request-id"), id);
 }
 
 /* ---- errors ---- */
@@ -37,7 +37,7 @@ static void add_retry(struct direct_call *call, int64_t wait_ms, bool never)
 	const size_t count = api_retry_headers(wait_ms, never, &call->arena, headers);
 
 	for (size_t i = 0; i < count; i++)
-		add_field(call, headers[i].name, headers[i].value);
+		direct_add_field(call, headers[i].name, headers[i].value);
 }
 
 static struct api_error error_of(const struct direct_call *call, const struct fault *fault,
@@ -61,13 +61,13 @@ static void write_error(struct direct_call *call, const struct fault *fault,
 	const struct api_error error = error_of(call, fault, data);
 	const struct api_error_row row = api_error_row(call->api, &error);
 
-	begin_answer(call, row.status, SLICE("application/json"));
+	direct_begin_answer(call, row.status, SLICE("application/json"));
 	add_retry(call, data == NULL ? -1 : data->retry_after_ms, row.hint == API_HINT_NEVER);
 	if (fault->err == ERR_HTTP_METHOD)
-		add_field(call, SLICE("allow"), SLICE("POST"));
+		direct_add_field(call, SLICE("allow"), SLICE("POST"));
 	api_error_write(&call->answer.body, call->api, &error);
 	if (gather_done(&call->answer.body) != ERR_OK) /* the status alone says it */
-		begin_answer(call, row.status, SLICE("application/json"));
+		direct_begin_answer(call, row.status, SLICE("application/json"));
 }
 
 bool direct_refuse(struct direct_call *call, const struct fault *fault,
@@ -126,8 +126,8 @@ static struct slice adjustments_of(const struct direct_call *call, struct arena 
 
 static void add_outcome(struct direct_call *call, const struct sampling_outcome *outcome)
 {
-	add_field(call, SLICE("sluice-model"), outcome->model_id);
-	add_field(call, SLICE("sluice-adjustments"), adjustments_of(call, &call->arena));
+	direct_add_field(call, SLICE("sluice-model"), outcome->model_id);
+	direct_add_field(call, SLICE("sluice-adjustments"), adjustments_of(call, &call->arena));
 }
 
 /* Exactly: nine digits behind the point. */
@@ -169,10 +169,10 @@ static void write_result(struct direct_call *call, const struct sampling_outcome
 		(void)direct_refuse(call, &no_answer, NULL);
 		return;
 	}
-	begin_answer(call, 200, SLICE("application/json"));
+	direct_begin_answer(call, 200, SLICE("application/json"));
 	add_outcome(call, outcome);
-	add_field(call, SLICE("sluice-usd"), usd_text(outcome->usd_nano, &call->arena));
-	add_field(call, SLICE("sluice-provider-request-id"), answer->headers.request_id);
+	direct_add_field(call, SLICE("sluice-usd"), usd_text(outcome->usd_nano, &call->arena));
+	direct_add_field(call, SLICE("sluice-provider-request-id"), answer->headers.request_id);
 	if (!put_answer(call, answer))
 		(void)direct_refuse_err(call, ERR_BUSY);
 }
@@ -191,13 +191,15 @@ static bool write_own_words(struct direct_call *call, const struct sampling_outc
 			   COUNT_OF(call->asked->secrets), call->host->json, &call->arena);
 	if (slice_absent(body))
 		return false;
-	begin_answer(call, answer->status, SLICE("application/json"));
+	direct_begin_answer(call, answer->status, SLICE("application/json"));
 	gather_raw(&call->answer.body, body);
 	return gather_done(&call->answer.body) == ERR_OK;
 }
 
 void direct_write(struct direct_call *call, const struct sampling_outcome *outcome)
 {
+	if (call->kept)
+		return;
 	switch (outcome->end) {
 	case SAMPLING_RESULT:
 		write_result(call, outcome);
@@ -206,7 +208,9 @@ void direct_write(struct direct_call *call, const struct sampling_outcome *outco
 		if (!write_own_words(call, outcome))
 			write_error(call, &outcome->fault, &outcome->data);
 		return;
-	case SAMPLING_COPY: /* none are asked for */
+	case SAMPLING_COPY:
+		direct_write_copy(call, outcome);
+		return;
 	case SAMPLING_NO_SAMPLE:
 	case SAMPLING_CANCELLED:
 		break;
@@ -216,10 +220,10 @@ void direct_write(struct direct_call *call, const struct sampling_outcome *outco
 
 void direct_write_stream_head(struct direct_call *call)
 {
-	begin_answer(call, 200, SLICE("text/event-stream"));
-	add_field(call, SLICE("cache-control"), SLICE("no-cache, no-transform"));
-	add_field(call, SLICE("x-accel-buffering"), SLICE("no"));
-	add_field(call, SLICE("sluice-adjustments"), adjustments_of(call, &call->arena));
+	direct_begin_answer(call, 200, SLICE("text/event-stream"));
+	direct_add_field(call, SLICE("cache-control"), SLICE("no-cache, no-transform"));
+	direct_add_field(call, SLICE("x-accel-buffering"), SLICE("no"));
+	direct_add_field(call, SLICE("sluice-adjustments"), adjustments_of(call, &call->arena));
 }
 
 void direct_report(const void *owner, struct log_request *line)

@@ -64,6 +64,7 @@ const struct sampling_front direct_messages_sampling = {
 	.name = "messages",
 	.digest = direct_digest,
 	.raw = direct_stream_take,
+	.keep = direct_keep,
 	.done = on_done,
 	.report = direct_report,
 };
@@ -72,6 +73,7 @@ const struct sampling_front direct_chat_sampling = {
 	.name = "chat",
 	.digest = direct_digest,
 	.raw = direct_stream_take,
+	.keep = direct_keep,
 	.done = on_done,
 	.report = direct_report,
 };

@@ -16,6 +16,7 @@ void direct_init(struct direct_call *call, const struct http_incoming *in, uint6
 		api_is_anthropic(call->api) ? &direct_messages_front : &direct_chat_front;
 	call->call = NULL;
 	call->magic = DIRECT_MAGIC;
+	call->kept = false;
 	call->wrote = ERR_OK;
 	call->detail = NULL;
 	call->in = in;
@@ -255,6 +256,9 @@ static enum err read_asked(struct direct_call *call, struct json_work *json, str
 		err = api_view_make(&asked->request, call->caller.plan->limits.max_tokens,
 				    &call->arena, &asked->view);
 	asked->raw.model = api_string(&asked->request, API_MODEL);
+	asked->raw.image_bytes = asked->request.image_bytes;
+	asked->raw.media_bytes = asked->request.document_bytes + asked->request.sound_bytes;
+	asked->raw.cached_1h = asked->request.cached_1h;
 	fault->err = err;
 	return err;
 }
@@ -268,15 +272,7 @@ bool direct_read_body(struct direct_call *call, const struct front_host *host)
 	call->ask.request = &call->asked->view;
 	call->ask.raw = &call->asked->raw;
 	if (!call->asked->request.stream)
-		return true;
+		return direct_read_once(call);
 	call->ask.relay = SAMPLING_DELTAS;
 	return direct_stream_init(call) || direct_refuse_err(call, ERR_BUSY);
-}
-
-void direct_digest(void *owner, struct sha256_sum *sum)
-{
-	const struct direct_call *call = owner;
-
-	sha256_add(sum, api_is_anthropic(call->api) ? SLICE("messages:") : SLICE("chat:"));
-	sha256_add(sum, call->in->body);
 }

@@ -4,6 +4,7 @@
 #include "codec/base/must.h"
 #include "codec/set.h"
 #include "gateway/front/front_caller.h"
+#include "gateway/front/front_once.h"
 
 #include <string.h>
 
@@ -221,19 +222,6 @@ static bool refuse_revision(struct rpc_call *call, struct json_work *json)
 	return refuse_header(call, json, &fault, &data);
 }
 
-/* Visible ASCII, and not too much of it; none is as good. */
-static bool good_key(struct slice key)
-{
-	enum { KEY_MAX = 128 };
-
-	if (slice_absent(key))
-		return true;
-	for (size_t i = 0; i < key.len; i++)
-		if (key.at[i] < '!' || key.at[i] > '~')
-			return false;
-	return key.len != 0 && key.len <= KEY_MAX;
-}
-
 static bool read_headers(struct rpc_call *call, const struct front_host *host)
 {
 	const struct slice name = header(call, HTTP_PROTOCOL_VERSION);
@@ -247,7 +235,7 @@ static bool read_headers(struct rpc_call *call, const struct front_host *host)
 	call->ask.session_may_change = slice_absent(name);
 	if (!call->post)
 		return true;
-	if (!good_key(header(call, HTTP_IDEMPOTENCY_KEY)))
+	if (!front_key_is_good(header(call, HTTP_IDEMPOTENCY_KEY)))
 		return refuse_header_err(call, json, ERR_IDEMPOTENCY_KEY);
 	return timely || refuse_header_err(call, json, ERR_TIMEOUT_HEADER);
 }
