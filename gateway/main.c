@@ -31,13 +31,19 @@ static const struct command {
 	  "MCP servers in force" },
 	{ "explain", command_explain,
 	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
-	  " --config F [--tenant T] --log LINE [--format text|json]\n"
+	  " --config F --tenant T [--server S] --front messages|chat [--header H]... [--format "
+	  "text|json] <body.json\n"
+	  "  explain --config F [--tenant T] --log LINE [--format text|json]\n"
 	  "  explain --config F --server NAME [--format text|json]",
 	  "the rules and the routing decision for a request, or for a line of the log: candidates, "
 	  "scores, winner; or where an MCP server is, who may use it, and who answers it" },
 	{ "translate", command_translate,
 	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
-	  NULL, "the provider request that would be sent" },
+	  " --config F --tenant T [--server S] --front messages|chat [--header H]... [--format "
+	  "text|json] <body.json",
+	  "the provider request that would be sent, and what was changed in it; with --front of a "
+	  "request "
+	  "to /v1/messages or /v1/chat/completions" },
 	{ "wrap", command_wrap,
 	  " [--sampling backfill|force|relay|refuse] --gateway URL [--key-file F] -- COMMAND "
 	  "ARG...",

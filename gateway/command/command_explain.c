@@ -16,6 +16,7 @@ struct explained {
 	struct model_preferences prefer; /* of a log line */
 	struct slice hint;               /* likewise */
 	struct bitset held;              /* likewise: the model where its tool loop was before */
+	struct bitset named; /* the models that a request in a provider's own API may go to */
 	struct route route;
 	const struct route_candidate *trace;
 	bool has_policy; /* there is a request, so its rules can be asked */
@@ -449,7 +450,7 @@ static void read_asked(struct walk *walk)
 	struct jsonrpc rpc;
 	struct fault fault;
 
-	if (!walk->flow.walk.judged)
+	if (!walk->flow.walk.judged || walk->front != NULL)
 		return;
 	enum err err = sampling_read(walk->body, walk->revision, &sampling_limits_default,
 				     walk->work, &walk->call.arena, &rpc, &walk->asked, &fault);
@@ -511,6 +512,7 @@ static void explain_decision(struct walk *walk)
 	must(trace != NULL);
 	if (walk->log != NULL) {
 		ask_again(&e);
+		walk_log_front(walk);
 	} else {
 		read_asked(walk);
 		if (walk->refused && walk->flow.walk.verdict.max_tokens == 0) {
@@ -519,7 +521,11 @@ static void explain_decision(struct walk *walk)
 		}
 		e.query = flow_route_query(&walk->flow, e.plan);
 	}
+	if (walk_is_named(walk, &e.named))
+		e.query.permitted = &e.named;
 	e.route = route_pick(catalog, &e.query, trace);
+	if (e.route.err == ERR_MODEL_FORBIDDEN && e.query.permitted == &e.named)
+		e.route.err = ERR_MODEL_UNKNOWN;
 	walk->refused = walk->refused || e.route.err != ERR_OK;
 	if (walk->json)
 		explain_json(&e);

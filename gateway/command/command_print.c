@@ -11,7 +11,8 @@ void walk_print_gather(const struct gather *g)
 
 void walk_print_answer(const struct walk *walk)
 {
-	walk_print_gather(&walk->call.answer.body);
+	walk_print_gather(walk->front != NULL ? &walk->direct.answer.body
+					      : &walk->call.answer.body);
 }
 
 void walk_print_slice(struct slice s)

@@ -4,6 +4,7 @@
 #include "codec/dialects.h"
 #include "codec/set.h"
 #include "gateway/command/command_walk_parts.h"
+#include "gateway/flow/flow_steps.h"
 #include "gateway/providers/provider_head.h"
 #include "gateway/settings/settings.h"
 
@@ -20,6 +21,11 @@ static int usage(const char *command)
 		      "usage: sluice %s --config FILE --tenant ID [--server NAME] [--revision R] "
 		      "[--format text|json] <request.json\n",
 		      command);
+	(void)fprintf(
+		stderr,
+		"       sluice %s --config FILE --tenant ID [--server NAME] --front messages|chat "
+		"[--header 'NAME: VALUE']... [--format text|json] <body.json\n",
+		command);
 	if (strcmp(command, "explain") == 0)
 		(void)fputs(
 			"       sluice explain --config FILE [--tenant ID] --log LINE "
@@ -32,6 +38,35 @@ static int usage(const char *command)
 	return EXIT_USAGE;
 }
 
+/* `text`: "NAME: VALUE", as curl takes it. */
+static bool add_header(struct walk *walk, const char *text)
+{
+	if (walk->header_count == WALK_HEADERS_MAX || strchr(text, ':') == NULL ||
+	    strpbrk(text, "\r\n") != NULL)
+		return false;
+	walk->headers[walk->header_count++] = text;
+	return true;
+}
+
+static bool set_front(struct walk *walk, const char *name)
+{
+	walk->front = walk_front_named(slice_str(name));
+	return walk->front != NULL;
+}
+
+/* What was said goes together. A line of the log says itself of whom and of which revision it is. */
+static bool options_fit(const struct walk *walk, bool explains)
+{
+	if (walk->front == NULL
+		    ? walk->header_count != 0
+		    : walk->revision_said || walk->log != NULL || walk->tenant_id == NULL)
+		return false;
+	if (walk->log != NULL)
+		return walk->server == NULL && !walk->revision_said;
+	return walk->tenant_id != NULL ||
+	       (explains && walk->server != NULL && !walk->revision_said);
+}
+
 static bool parse_options(struct walk *walk, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -41,8 +76,11 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 		{ "revision", required_argument, NULL, 'r' },
 		{ "format", required_argument, NULL, 'f' },
 		{ "log", required_argument, NULL, 'l' },
+		{ "front", required_argument, NULL, 'a' },
+		{ "header", required_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	const bool explains = strcmp(argv[1], "explain") == 0;
 	int option;
 
 	walk->revision = REVISION_2025_11_25;
@@ -54,23 +92,18 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 			walk->tenant_id = optarg;
 		else if (option == 's')
 			walk->server = optarg;
-		else if (option == 'l' && strcmp(argv[1], "explain") == 0)
+		else if (option == 'l' && explains)
 			walk->log = optarg;
 		else if (option == 'f' &&
 			 (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0))
 			walk->json = optarg[0] == 'j';
 		else if (option == 'r' && revision_find(slice_str(optarg), &walk->revision))
 			walk->revision_said = true;
-		else
+		else if (!(option == 'a' && set_front(walk, optarg)) &&
+			 !(option == 'h' && add_header(walk, optarg)))
 			return false;
 	}
-	if (optind != argc || walk->config_path == NULL)
-		return false;
-	/* A line says itself of whom and of which revision it is. */
-	if (walk->log != NULL)
-		return walk->server == NULL && !walk->revision_said;
-	return walk->tenant_id != NULL ||
-	       (strcmp(argv[1], "explain") == 0 && walk->server != NULL && !walk->revision_said);
+	return optind == argc && walk->config_path != NULL && options_fit(walk, explains);
 }
 
 static bool read_stdin(struct walk *walk)
@@ -156,10 +189,27 @@ static bool prepare(struct walk *walk)
 		read_stdin(walk));
 }
 
+static void run_rpc(struct walk *walk, const struct flow_env *env,
+		    const uint8_t random[SAMPLING_CHANCE_BYTES])
+{
+	struct rpc_call *call = &walk->call;
+
+	sampling_ids_make(&call->ids, random, (struct slice){ NULL, 0 });
+	rpc_init(call, &walk->in, env->wall_ns);
+	call->ask.caller = &call->caller;
+	call->revision = walk->revision;
+	call->takes_json = true;
+	if (!rpc_read_body(call, walk->work))
+		return;
+	flow_init(&walk->flow, &call->ask, &rpc_sampling, call);
+	walk->refused = flow_run(&walk->flow, env, FLOW_START) != FLOW_RESERVE;
+	if (walk->refused)
+		rpc_write(call, &walk->flow.out);
+}
+
 /* Up to the point where the store would be asked, or to the refusal. */
 static void run(struct walk *walk)
 {
-	struct rpc_call *call = &walk->call;
 	const struct flow_env env = {
 		.config = walk->config,
 		.health = walk->view,
@@ -170,32 +220,41 @@ static void run(struct walk *walk)
 
 	must(getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random));
 	walk->in = (struct http_incoming){ .method = SLICE("POST"), .body = walk->body };
-	sampling_ids_make(&call->ids, random, (struct slice){ NULL, 0 });
-	rpc_init(call, &walk->in, env.wall_ns);
-	call->ask.caller = &call->caller;
-	call->revision = walk->revision;
-	call->takes_json = true;
 	walk->refused = true;
-	if (!rpc_read_body(call, walk->work))
-		return;
-	flow_init(&walk->flow, &call->ask, &rpc_sampling, call);
-	walk->refused = flow_run(&walk->flow, &env, FLOW_START) != FLOW_RESERVE;
-	if (walk->refused)
-		rpc_write(call, &walk->flow.out);
+	if (walk->front != NULL)
+		walk_run_direct(walk, &env, random);
+	else
+		run_rpc(walk, &env, random);
 }
 
 /* ---- translate ---- */
 /* The head as it would be sent, with the secret's place shown. */
 static struct slice public_head(struct walk *walk, const struct provider *provider)
 {
-	const struct provider_call call = {
+	struct provider_call call = {
 		.key = provider->key_count == 0 ? (struct slice){ NULL, 0 } : SLICE("(secret)"),
 		.version = walk->config->model_versions[walk->flow.made->route.model],
 		.body_bytes = walk->flow.made->encoded.body.total,
 	};
 
-	return provider_head(provider, &provider->endpoints[walk->flow.walk.endpoint], &call,
-			     &walk->call.arena);
+	if (walk->front != NULL && !slice_absent(walk->flow.ask->raw->version))
+		call.version = walk->flow.ask->raw->version;
+	const struct slice head = provider_head(
+		provider, &provider->endpoints[walk->flow.walk.endpoint], &call, &walk->call.arena);
+	return walk->front == NULL ? head : flow_raw_head(&walk->flow, head);
+}
+
+/* Those of a direct request are what its caller is told (Sluice-Adjustments). */
+static void put_adjustments(const struct walk *walk, const char *quote, const char *between)
+{
+	const struct direct_asked *asked = walk->front == NULL ? NULL : walk->direct.asked;
+	const adjust_set set = asked == NULL ? walk->flow.totals.adjustments : asked->adjustments;
+
+	walk_print_adjustments(set, quote, between);
+	if (asked != NULL && asked->store_disabled)
+		(void)printf("%s%sstore_disabled%s", set == 0 ? "" : between, quote, quote);
+	else if (set == 0 && *quote == '\0')
+		(void)fputs("none", stdout);
 }
 
 /* One header line of `head`, which advances; absent at the empty line. */
@@ -234,7 +293,11 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 	(void)fputs("},\"body\":", stdout);
 	walk_print_gather(&walk->flow.made->encoded.body);
 	(void)fputs(",\"adjustments\":[", stdout);
-	walk_print_adjustments(walk->flow.totals.adjustments, "\"", ",");
+	put_adjustments(walk, "\"", ",");
+	if (walk->front != NULL) {
+		(void)fputs("],\"changes\":[", stdout);
+		walk_print_changes(walk, "\"", ",");
+	}
 	(void)fputs("]}\n", stdout);
 }
 
@@ -255,8 +318,12 @@ static void translate_text(struct walk *walk, const struct provider *provider, s
 	(void)fputs("\n", stdout);
 	walk_print_gather(&walk->flow.made->encoded.body);
 	(void)fputs("\n\nadjustments: ", stdout);
-	walk_print_adjustments(walk->flow.totals.adjustments, "", ", ");
-	(void)fputs(walk->flow.totals.adjustments == 0 ? "none\n" : "\n", stdout);
+	put_adjustments(walk, "", ", ");
+	if (walk->front != NULL) {
+		(void)fputs("\nchanges: ", stdout);
+		walk_print_changes(walk, "", ", ");
+	}
+	(void)fputs("\n", stdout);
 }
 
 static void print_translation(struct walk *walk)
@@ -291,6 +358,7 @@ static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 		status = walk->refused ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
 	arena_give(&walk->call.arena);
+	arena_give(&walk->direct.arena);
 	arena_pool_fini(&walk->pool);
 	free((void *)(uintptr_t)walk->body.at);
 	health_ended(&walk->flow.walk.choice, NULL, 0);

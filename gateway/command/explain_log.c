@@ -84,6 +84,7 @@ static const struct member route_members[] = {
 static const struct member line_members[] = {
 	{ "tenant", MEMBER_TEXT, offsetof(struct logged, tenant) },
 	{ "server", MEMBER_TEXT, offsetof(struct logged, server) },
+	{ "front", MEMBER_TEXT, offsetof(struct logged, front) },
 	{ "model", MEMBER_TEXT, offsetof(struct logged, model) },
 	{ "provider", MEMBER_TEXT, offsetof(struct logged, provider) },
 	{ "endpoint", MEMBER_TEXT, offsetof(struct logged, endpoint) },

@@ -9,7 +9,7 @@
 
 /* Texts are plain unless said otherwise; absent where the line does not say. */
 struct logged {
-	struct slice tenant, server, model, provider, endpoint;
+	struct slice tenant, server, front, model, provider, endpoint;
 	struct slice error; /* the reason of a request that was refused or failed */
 	struct slice event; /* of a line that is no request's */
 	uint32_t attempts;
