@@ -127,36 +127,116 @@ static bool find(const struct catalog *catalog, struct slice wanted, name_test *
 	return found;
 }
 
-/* The first row of the tenant's table that a name in lower case fits. */
-static bool find_equivalent(const struct hint_alias *aliases, uint32_t count, struct slice small,
+static bool find_id(const struct catalog *catalog, struct slice wanted, struct bitset *out)
+{
+	const int32_t found = catalog_find(catalog, wanted);
+
+	if (found < 0)
+		return false;
+	bitset_add(out, (size_t)found);
+	return true;
+}
+
+uint32_t name_equivalent(const struct hint_alias *aliases, uint32_t count, struct slice lower)
+{
+	uint32_t i = 0;
+
+	while (i < count && !slice_glob(aliases[i].hint, lower))
+		i++;
+	return i;
+}
+
+static bool find_equivalent(const struct hint_alias *aliases, uint32_t count, struct slice lower,
 			    struct bitset *out)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		if (!slice_glob(aliases[i].hint, small))
-			continue;
-		*out = aliases[i].models;
-		return true;
+	const uint32_t i = name_equivalent(aliases, count, lower);
+
+	if (i == count)
+		return false;
+	*out = aliases[i].models;
+	return true;
+}
+
+/* ---- globs ---- */
+
+static size_t literal_prefix(struct slice glob)
+{
+	size_t len = 0;
+
+	while (len < glob.len && glob.at[len] != '*' && glob.at[len] != '?')
+		len++;
+	return len;
+}
+
+bool name_is_glob(struct slice name)
+{
+	return literal_prefix(name) != name.len;
+}
+
+static struct slice lower_case(struct slice name, char buffer[NAME_BYTES_MAX])
+{
+	for (size_t i = 0; i < name.len; i++) {
+		const char c = name.at[i];
+		buffer[i] = c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
 	}
-	return false;
+	return slice_of(buffer, name.len);
+}
+
+/* What is looked for, and the best that was found. */
+struct glob_search {
+	struct slice lower, core; /* of the name, in lower case */
+	size_t prefix, len;       /* of the best glob; 0: none fits yet */
+};
+
+/* Notes model `m` if its glob is as good as the best one; alone if it is better. */
+static void try_glob(struct glob_search *search, struct slice alias, uint32_t m, struct bitset *out)
+{
+	char buffer[NAME_BYTES_MAX];
+	const size_t prefix = literal_prefix(alias);
+
+	if (prefix == alias.len || alias.len > sizeof(buffer) || prefix < search->prefix ||
+	    (prefix == search->prefix && alias.len < search->len))
+		return;
+	const struct slice glob = lower_case(alias, buffer);
+	if (!slice_glob(glob, search->lower) && !slice_glob(glob, search->core))
+		return;
+	if (prefix != search->prefix || alias.len != search->len)
+		*out = (struct bitset){ 0 };
+	search->prefix = prefix;
+	search->len = alias.len;
+	bitset_add(out, m);
+}
+
+static void find_globs(const struct catalog *catalog, struct glob_search *search,
+		       struct bitset *out)
+{
+	for (uint32_t m = 0; m < catalog->count; m++)
+		for (uint32_t i = 0; i < catalog->models[m].alias_count; i++)
+			try_glob(search, catalog->models[m].aliases[i], m, out);
+}
+
+/* ---- the door ---- */
+
+bool name_is_auto(struct slice name)
+{
+	return slice_eq_nocase(name, SLICE("auto"));
 }
 
 void name_match(const struct catalog *catalog, const struct hint_alias *aliases,
 		uint32_t alias_count, struct slice name, struct bitset *out)
 {
 	char small[NAME_BYTES_MAX];
+	struct slice date;
 
 	*out = (struct bitset){ 0 };
-	if (name.len == 0 || name.len > sizeof(small))
+	if (name.len == 0 || name.len > sizeof(small) || name_is_auto(name))
 		return;
-	for (size_t i = 0; i < name.len; i++) {
-		const char c = name.at[i];
-		small[i] = c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-	}
-	const struct slice lower = slice_of(small, name.len);
-	if (find(catalog, name, is_exactly, out) ||
+	const struct slice lower = lower_case(name, small);
+	if (find_id(catalog, name, out) || find(catalog, name, is_exactly, out) ||
 	    find_equivalent(aliases, alias_count, lower, out))
 		return;
-	struct slice date;
-	if (!find(catalog, lower, is_about, out))
-		(void)find_equivalent(aliases, alias_count, name_core(lower, &date), out);
+	struct glob_search search = { .lower = lower, .core = name_core(lower, &date) };
+	if (!find(catalog, lower, is_about, out) &&
+	    !find_equivalent(aliases, alias_count, search.core, out))
+		find_globs(catalog, &search, out);
 }

@@ -9,6 +9,7 @@
 #include "codec/base/must.h"
 #include "gateway/settings/settings_value.h"
 #include "routing/known.h"
+#include "routing/name.h"
 
 #include <inttypes.h>
 
@@ -404,6 +405,42 @@ static void check_dialect(struct loader *l, const struct model_form *form,
 				      "has no meaning for this provider's dialect; remove it");
 }
 
+/* ---- names ---- */
+
+static bool means_everything(struct slice alias)
+{
+	for (size_t i = 0; i < alias.len; i++)
+		if (alias.at[i] != '*' && alias.at[i] != '?')
+			return false;
+	return alias.len != 0;
+}
+
+static void warn_of_auto(struct loader *l, const struct model_form *form, const char *key,
+			 struct slice name)
+{
+	if (l->warnings.out != NULL && name_is_auto(name))
+		problem_below(&l->warnings, form->node, key,
+			      "has the name %.*s, by which the direct APIs leave the choice to the "
+			      "gateway, so that it means no model there; write another",
+			      (int)name.len, name.at);
+}
+
+static void check_names(struct loader *l, const struct model_form *form)
+{
+	warn_of_auto(l, form, "id", form->id);
+	for (uint32_t i = 0; i < form->aliases.count; i++) {
+		const struct slice alias = form->aliases.at[i];
+		warn_of_auto(l, form, "aliases", alias);
+		if (means_everything(alias))
+			problem_below(
+				&l->problems, form->node, "aliases",
+				"has %.*s, which would make the model everybody's answer to a "
+				"name that nobody has; write what the names begin with, such "
+				"as claude-haiku-*",
+				(int)alias.len, alias.at);
+	}
+}
+
 /* Index of the provider, or -1 after a problem. */
 static int64_t find_provider(struct loader *l, const struct model_form *form)
 {
@@ -470,6 +507,7 @@ static void build_model(struct loader *l, const struct model_form *read, struct 
 	out->intelligence = form->intelligence;
 	build_profile(form, owner, *version, &out->profile);
 	check_dialect(l, form, owner);
+	check_names(l, form);
 	build_body(l, form, &out->profile);
 }
 

@@ -130,7 +130,7 @@ SETTING(MCP_ENDPOINT, "zone", ID, zone, 1, "(none)", 64, RELOAD, "where it is; s
 SETTING(MODEL, "id", ID, id, 1, NEEDED, 128, RELOAD, "the name that plans and hints use")
 SETTING(MODEL, "provider", ID, provider, 1, NEEDED, 128, RELOAD, "a name under providers")
 SETTING(MODEL, "name", TEXT, name, 1, "(the id)", 256, RELOAD, "what the provider calls it; of a name that the catalogue of this version knows, context, price, speed, intelligence and profile need not be said: `sluice check --verbose` prints what is in force and where it comes from")
-LIST(MODEL, "aliases", TEXT, aliases, 64, RELOAD, "further names that hints may match")
+LIST(MODEL, "aliases", TEXT, aliases, 64, RELOAD, "further names that hints may match, and by which the direct APIs ask for the model; there one with * or ? is a glob over the whole name, upper and lower case alike (claude-haiku-*): ids and other names come first, then the glob with the longest text in front of its first wildcard")
 SETTING(MODEL, "context", COUNT, context, 1, "(the catalogue's; needed for other models)", 1000000000000, RELOAD, "context window in tokens")
 SETTING(MODEL, "price.input", PRICE, price_input, 0, "(the catalogue's; needed for other models)", 1000000000000, RELOAD, "USD per million input tokens; 0 is a price, and whoever writes one writes all of it: nothing of price comes from the catalogue then")
 SETTING(MODEL, "price.output", PRICE, price_output, 0, "(the catalogue's; needed for other models)", 1000000000000, RELOAD, "USD per million output tokens")

@@ -83,6 +83,79 @@ static void a_name_means_whoever_has_it(void **state)
 	}
 }
 
+/* ---- ids before other names, other names before globs ---- */
+
+enum { OWN, OTHER, HAIKUS, HAIKUS_TOO, CLAUDES, WILD };
+
+static const struct slice others[] = { SLICE_INIT("own"), SLICE_INIT("both"),
+				       SLICE_INIT("claude-haiku-3") };
+static const struct slice haikus[] = { SLICE_INIT("both"), SLICE_INIT("Claude-Haiku-*") };
+static const struct slice claudes[] = { SLICE_INIT("claude-*"), SLICE_INIT("claude-*-x") };
+static const struct slice wilds[] = { SLICE_INIT("*haiku-4*"), SLICE_INIT("claude-haiku-?-mini*"),
+				      SLICE_INIT("auto*") };
+static const struct model named[] = {
+	[OWN] = { .id = SLICE_INIT("own"), .name = SLICE_INIT("p-own") },
+	[OTHER] = { .id = SLICE_INIT("other"),
+		    .name = SLICE_INIT("p-own"),
+		    .aliases = others,
+		    .alias_count = 3 },
+	[HAIKUS] = { .id = SLICE_INIT("haiku"),
+		     .name = SLICE_INIT("p-haiku"),
+		     .aliases = haikus,
+		     .alias_count = 2 },
+	[HAIKUS_TOO] = { .id = SLICE_INIT("haiku-too"),
+			 .name = SLICE_INIT("p-haiku"),
+			 .aliases = haikus,
+			 .alias_count = 2 },
+	[CLAUDES] = { .id = SLICE_INIT("auto"),
+		      .name = SLICE_INIT("p-claude"),
+		      .aliases = claudes,
+		      .alias_count = 2 },
+	[WILD] = { .id = SLICE_INIT("wild"),
+		   .name = SLICE_INIT("p-wild"),
+		   .aliases = wilds,
+		   .alias_count = 3 },
+};
+static const struct catalog named_catalog = { .models = named, .count = COUNT_OF(named) };
+static const struct hint_alias named_table[] = {
+	{ SLICE_INIT("claude-haiku-9*"), { .words = { 1 << OWN } } },
+};
+
+static const struct name_row glob_rows[] = {
+	{ "own", 1 << OWN }, /* its id, whoever has it as an alias */
+	{ "p-own", 1 << OWN | 1 << OTHER },
+	{ "both", 1 << OTHER | 1 << HAIKUS | 1 << HAIKUS_TOO },
+	{ "claude-haiku-3", 1 << OTHER },          /* not the glob's */
+	{ "claude-haiku-3-20240307", 1 << OTHER }, /* nor when it is dressed */
+	{ "claude-haiku-9-1", 1 << OWN },          /* nor when the tenant says otherwise */
+	{ "claude-haiku-4-5", 1 << HAIKUS | 1 << HAIKUS_TOO },
+	{ "CLAUDE-HAIKU-4-5-20251001", 1 << HAIKUS | 1 << HAIKUS_TOO },
+	{ "us.anthropic.claude-haiku-4-5-20251001-v1:0", 1 << HAIKUS | 1 << HAIKUS_TOO },
+	{ "claude-haiku-", 1 << HAIKUS | 1 << HAIKUS_TOO },
+	{ "claude-haiku-7-mini", 1 << WILD }, /* as much in front, and more behind it */
+	{ "claude-sonnet-5", 1 << CLAUDES },
+	{ "my-haiku-4", 1 << WILD },
+	{ "my-claude-sonnet", 0 },
+	{ "claude", 0 },
+	{ "claude-haiku", 1 << CLAUDES },
+	{ "auto", 0 }, /* the caller leaves it to routing */
+	{ "Auto", 0 },
+	{ "automatic", 1 << WILD },
+};
+
+static void ids_win_over_names_and_names_over_globs(void **state)
+{
+	struct bitset found;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(glob_rows); i++) {
+		name_match(&named_catalog, named_table, COUNT_OF(named_table),
+			   slice_str(glob_rows[i].name), &found);
+		if (found.words[0] != glob_rows[i].models)
+			fail_msg("%s: %llx", glob_rows[i].name, (unsigned long long)found.words[0]);
+	}
+}
+
 static void a_name_that_is_too_long_is_nobodys(void **state)
 {
 	char long_name[NAME_BYTES_MAX + 1];
@@ -127,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_means_whoever_has_it),
+		cmocka_unit_test(ids_win_over_names_and_names_over_globs),
 		cmocka_unit_test(a_name_that_is_too_long_is_nobodys),
 		cmocka_unit_test(names_lose_what_is_put_around_them),
 	};

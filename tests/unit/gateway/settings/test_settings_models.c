@@ -190,6 +190,45 @@ static void hints_may_mean_other_models_as_the_plan_or_the_tenant_says(void **st
 	rig_fini(&rig);
 }
 
+static void names_that_mislead_are_told(void **state)
+{
+	static const char text[] = PROVIDERS
+		"models:\n"
+		"  - {id: auto, provider: o, context: 1, price: {input: 0, output: 0}}\n"
+		"  - {id: b, provider: o, context: 1, price: {input: 0, output: 0}, aliases: "
+		"[\"claude-*\", Auto]}\n";
+	const struct config_file file = { SLICE("sluice.yaml"), slice_str(text) };
+	struct settings_source source = { .path = "sluice.yaml", .files = &file, .file_count = 1 };
+	char *said = NULL;
+	size_t len = 0;
+	struct rig rig;
+
+	(void)state;
+	source.warnings = open_memstream(&said, &len);
+	struct config *config = settings_load(&source, stderr);
+	assert_non_null(config);
+	assert_int_equal(fclose(source.warnings), 0);
+	assert_string_equal(
+		said,
+		"sluice.yaml:6: models[0].id: has the name auto, by which the direct APIs leave "
+		"the choice to the gateway, so that it means no model there; write another\n"
+		"sluice.yaml:7: models[1].aliases: has the name Auto, by which the direct APIs "
+		"leave the choice to the gateway, so that it means no model there; write "
+		"another\n");
+	free(said);
+	settings_free(&config);
+	rig_load(&rig, PROVIDERS "models:\n"
+				 "  - {id: b, provider: o, context: 1, price: {input: 0, output: "
+				 "0}, aliases: [\"?*\"]}\n");
+	assert_null(rig.config);
+	assert_string_equal(
+		rig.problems,
+		"conf/sluice.yaml:6: models[0].aliases: has ?*, which would make the model "
+		"everybody's answer to a name that nobody has; write what the names begin with, "
+		"such as claude-haiku-*\n");
+	rig_fini(&rig);
+}
+
 static void a_models_ways_can_be_said_one_by_one(void **state)
 {
 	struct rig rig;
@@ -292,6 +331,7 @@ int main(void)
 		cmocka_unit_test(what_is_missing_of_an_unknown_model_is_named_with_a_neighbour),
 		cmocka_unit_test(who_says_what_is_in_force_is_told_on_demand),
 		cmocka_unit_test(hints_may_mean_other_models_as_the_plan_or_the_tenant_says),
+		cmocka_unit_test(names_that_mislead_are_told),
 		cmocka_unit_test(a_models_ways_can_be_said_one_by_one),
 		cmocka_unit_test(openai_takes_128_tools_and_other_hosts_what_the_file_says),
 		cmocka_unit_test(what_the_body_says_is_sent_as_it_stands),
