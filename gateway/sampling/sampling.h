@@ -48,13 +48,32 @@ void sampling_end(struct sampling_call *call, enum err how);
  * ends. No callback comes any more but keep and report, from inside. */
 void sampling_abandon(struct sampling_call *call);
 
-/* A call that could not be begun, or was refused before it was worth it: its log line and counters. */
+/* A call that could not be begun, or was refused before it was worth it, or (ERR_OK) answered without the core: its log line
+ * and counters. */
 void sampling_refused(struct sampling *core, const struct sampling_ask *ask,
 		      const struct sampling_front *front, void *owner, enum err why);
 
 /* Tokens of input that the request counts for where nobody but the gateway is asked: what routing and context bounds go
  * by. `body_bytes`: of what the caller sent. */
 uint64_t sampling_count(const struct sampling_request *request, size_t body_bytes);
+
+/* A name by which the caller may ask for a model: sampling_raw.model. */
+struct sampling_name {
+	struct slice name;                /* plain; of the configuration, or what was looked for */
+	uint64_t context_max, output_max; /* tokens; the least of the models that are meant */
+};
+
+/* All of them, each once: ids and aliases of the models that the caller's plan permits and that are enabled. *out lies in
+ * `into`, what it refers to is there until the next configuration. False: no memory. */
+MUST_USE bool sampling_names(const struct sampling *core, const struct caller *caller,
+			     struct arena *into, struct sampling_name **out, size_t *count);
+
+/* What `name` stands for, listed or not (routing/name.h). False: for nothing that the caller may have. */
+MUST_USE bool sampling_name_find(const struct sampling *core, const struct caller *caller,
+				 struct slice name, struct sampling_name *out);
+
+/* Whether a name, plain, leaves the model to the request's preferences. */
+bool sampling_name_is_auto(struct slice name);
 
 /* Cancels the calls of the caller's session that have that cancel_id, here and at other gateways: their outcome is
  * SAMPLING_CANCELLED. Their done comes later, never from inside. */
