@@ -1,9 +1,10 @@
 /* direct.h - the fronts of the providers' own APIs, for callers of the same format: `POST /v1/messages` and
  * `POST /v1/chat/completions` (codec/api/api.h says what passes and what is changed).
  *
- * direct_request.c decides what a request asks and writes the provider's, direct_answer.c writes answers, direct_stream.c
- * passes event streams on; direct_copy.c is what has to do with copies (Idempotency-Key), of JSON answers alone;
- * direct_front.c drives them. */
+ * direct_request.c decides what a request asks and writes the provider's, direct_auto.c chooses among several models,
+ * direct_answer.c writes answers, direct_stream.c passes event streams on; direct_copy.c is what has to do with copies
+ * (Idempotency-Key), of JSON answers alone; direct_front.c drives them. direct_now.h has the paths that are answered at
+ * once. */
 #ifndef GATEWAY_FRONT_API_DIRECT_H
 #define GATEWAY_FRONT_API_DIRECT_H
 
@@ -63,6 +64,8 @@ struct direct_call {
 	enum err wrote; /* what was answered instead of the core's outcome; ERR_OK: that */
 	const char *detail;
 	const struct http_incoming *in;
+	struct slice allow; /* methods that there are, for an answer of 405 */
+	struct slice named; /* the model's name as it was asked for, raw; absent: not read */
 	struct direct_asked *asked;   /* NULL: not read */
 	struct direct_stream *stream; /* NULL: the caller has not asked for one */
 	struct credentials shown;
@@ -78,6 +81,12 @@ extern const struct front direct_messages_front, direct_chat_front;
 /* The row of the core's callbacks; `owner` is a struct direct_call. */
 extern const struct sampling_front direct_messages_sampling, direct_chat_sampling;
 
+/* ---- direct_front.c ---- */
+
+/* A request that has just come, in `call`, of which .arena is set. `exchange` NULL: its body is still to come. */
+void direct_start(struct direct_call *call, enum api api, struct front_host *host,
+		  struct http_exchange *exchange, const struct http_incoming *in);
+
 /* ---- direct_request.c ---- */
 
 /* A request that has just come, in `call`, of which .arena, .api and .ids are set. */
@@ -87,7 +96,22 @@ void direct_init(struct direct_call *call, const struct http_incoming *in, uint6
 MUST_USE bool direct_read_head(struct direct_call *call, const struct front_host *host);
 MUST_USE bool direct_read_body(struct direct_call *call, const struct front_host *host);
 
+/* The caller, by its key or certificate, if the front is open to it. False: as above. */
+MUST_USE bool direct_find_caller(struct direct_call *call, const struct front_host *host);
+
+/* ---- direct_auto.c ---- */
+
+/* Whom asked->raw asks for, by the name in the body: one model, or for `auto` whoever the caller prefers of those that
+ * speak its format. What was read of the body is in call->asked. */
+MUST_USE enum err direct_read_model(struct direct_call *call, struct fault *fault);
+
+/* What the caller prefers, as it was sent; absent: nothing, or one model is asked for. */
+struct slice direct_preferences(const struct direct_call *call);
+
 /* ---- direct_answer.c ---- */
+
+/* Status and the fields that every answer has; its body is call->answer.body, empty. */
+void direct_begin_answer(struct direct_call *call, int status, struct slice content_type);
 
 /* An error of our own as the answer. Returns false. */
 bool direct_refuse(struct direct_call *call, const struct fault *fault,

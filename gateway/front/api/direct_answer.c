@@ -47,7 +47,7 @@ static struct api_error error_of(const struct direct_call *call, const struct fa
 		.fault = *fault,
 		.data = data,
 		.request_id = slice_of(call->ids.request_id, REQUEST_ID_HEX),
-		.model = call->asked == NULL ? slice_of(NULL, 0) : call->asked->raw.model,
+		.model = call->named,
 	};
 
 	if (slice_starts(fault->path, SLICE("."))) /* the core's: its paths go on behind ask.at */
@@ -64,7 +64,7 @@ static void write_error(struct direct_call *call, const struct fault *fault,
 	direct_begin_answer(call, row.status, SLICE("application/json"));
 	add_retry(call, data == NULL ? -1 : data->retry_after_ms, row.hint == API_HINT_NEVER);
 	if (fault->err == ERR_HTTP_METHOD)
-		direct_add_field(call, SLICE("allow"), SLICE("POST"));
+		direct_add_field(call, SLICE("allow"), call->allow);
 	api_error_write(&call->answer.body, call->api, &error);
 	if (gather_done(&call->answer.body) != ERR_OK) /* the status alone says it */
 		direct_begin_answer(call, row.status, SLICE("application/json"));

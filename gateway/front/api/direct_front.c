@@ -95,8 +95,8 @@ static bool read_request(struct direct_call *call, struct front_host *host)
 	return direct_read_head(call, host) && may_hold(call, host) && direct_read_body(call, host);
 }
 
-static void init(struct direct_call *call, enum api api, struct front_host *host,
-		 struct http_exchange *exchange, const struct http_incoming *in)
+void direct_start(struct direct_call *call, enum api api, struct front_host *host,
+		  struct http_exchange *exchange, const struct http_incoming *in)
 {
 	sampling_new_ids(host->core, in->headers[HTTP_TRACEPARENT], &call->ids);
 	call->api = api;
@@ -113,7 +113,7 @@ static __attribute__((noinline)) void refuse_busy(enum api api, struct front_hos
 	struct direct_call call;
 
 	arena_init(&call.arena, host->arenas, REQUEST_ARENA_MAX);
-	init(&call, api, host, exchange, in);
+	direct_start(&call, api, host, exchange, in);
 	(void)direct_refuse_err(&call, ERR_BUSY);
 	refuse(&call);
 	arena_give(&call.arena);
@@ -130,7 +130,7 @@ static void *begin(enum api api, struct front_host *host, struct http_exchange *
 		return NULL;
 	}
 	arena_init_in(&call->arena, host->arenas, REQUEST_ARENA_MAX, in->room, in->room_bytes);
-	init(call, api, host, exchange, in);
+	direct_start(call, api, host, exchange, in);
 	if (!read_request(call, host)) {
 		refuse_and_free(call);
 		return NULL;
@@ -165,7 +165,7 @@ static bool expects(enum api api, struct front_host *host, struct http_early *ea
 	struct direct_call call;
 
 	arena_init(&call.arena, host->arenas, REQUEST_ARENA_MAX);
-	init(&call, api, host, NULL, in);
+	direct_start(&call, api, host, NULL, in);
 	const bool good = direct_read_head(&call, host);
 	answer = &call.answer;
 	if (!good) {

@@ -19,6 +19,8 @@ void direct_init(struct direct_call *call, const struct http_incoming *in, uint6
 	call->kept = false;
 	call->wrote = ERR_OK;
 	call->detail = NULL;
+	call->allow = SLICE("POST");
+	call->named = absent;
 	call->in = in;
 	call->asked = NULL;
 	call->stream = NULL;
@@ -100,13 +102,19 @@ static bool find_caller(struct direct_call *call, const struct front_host *host)
 	return true;
 }
 
+bool direct_find_caller(struct direct_call *call, const struct front_host *host)
+{
+	return find_caller(call, host) &&
+	       (front_is_open(host, call->in, call->caller.plan, FRONT_DIRECT) ||
+		direct_refuse_err(call, ERR_FRONT_FORBIDDEN));
+}
+
 bool direct_read_head(struct direct_call *call, const struct front_host *host)
 {
-	if (!read_http(call, host) || !find_caller(call, host))
+	if (!read_http(call, host) || !direct_find_caller(call, host))
 		return false;
 	call->ask.deadline = call->ask.started + call->caller.plan->limits.deadline_progress;
-	return front_is_open(host, call->in, call->caller.plan, FRONT_DIRECT) ||
-	       direct_refuse_err(call, ERR_FRONT_FORBIDDEN);
+	return true;
 }
 
 /* ---- the provider's request ---- */
@@ -255,10 +263,11 @@ static enum err read_asked(struct direct_call *call, struct json_work *json, str
 	if (err == ERR_OK)
 		err = api_view_make(&asked->request, call->caller.plan->limits.max_tokens,
 				    &call->arena, &asked->view);
-	asked->raw.model = api_string(&asked->request, API_MODEL);
 	asked->raw.image_bytes = asked->request.image_bytes;
 	asked->raw.media_bytes = asked->request.document_bytes + asked->request.sound_bytes;
 	asked->raw.cached_1h = asked->request.cached_1h;
+	if (err == ERR_OK)
+		err = direct_read_model(call, fault);
 	fault->err = err;
 	return err;
 }
