@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-/* The path of a target in absolute form, which every server takes (RFC 9112, 3.2.2): what stands behind the
- * scheme and the host. Any other target as it is. */
-static struct slice target_path(struct slice target)
+/* Every server takes the absolute form: the path is what stands behind the scheme and the host. */
+struct slice front_path_of(struct slice target)
 {
 	static const struct slice schemes[] = { SLICE_INIT("http://"), SLICE_INIT("https://") };
 
@@ -23,7 +22,7 @@ static const struct front_path *find(const struct front_host *host, struct slice
 {
 	for (size_t i = 0; i < host->path_count; i++) {
 		const struct front_path *row = &host->paths[i];
-		const bool below = row->path.at[row->path.len - 1] == '/';
+		const bool below = row->path.len > 1 && row->path.at[row->path.len - 1] == '/';
 		if (below ? slice_starts(path, row->path) : slice_eq(path, row->path))
 			return row;
 	}
@@ -34,7 +33,7 @@ const struct front_path *front_find(const struct front_host *host, struct slice 
 {
 	const struct front_path *row = find(host, target);
 
-	return row != NULL ? row : find(host, target_path(target));
+	return row != NULL ? row : find(host, front_path_of(target));
 }
 
 /* The row of a target; as nearly all of them are, the first is looked at first. */

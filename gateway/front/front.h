@@ -36,7 +36,8 @@ struct front_request {
 };
 
 struct front_path {
-	struct slice path; /* one that ends in '/' stands for all that begin so */
+	struct slice
+		path; /* one that ends in '/' stands for all that begin so, but for "/" itself */
 	const struct front *front;
 };
 
@@ -68,7 +69,10 @@ MUST_USE bool front_host_init(struct front_host *host);
 /* The handler that gives each request to its front; `host` must outlive it. */
 struct http_handler front_handler(struct front_host *host);
 
-/* The row that a request's target belongs to, in absolute form too (RFC 9112, 3.2.2); NULL: nobody's. */
+/* The path of a request's target (in->path), which may be in absolute form (RFC 9112, 3.2.2). */
+struct slice front_path_of(struct slice target);
+
+/* The row that a request's target belongs to, in absolute form too; NULL: nobody's. */
 const struct front_path *front_find(const struct front_host *host, struct slice target);
 
 #endif

@@ -109,7 +109,7 @@ class Gateway(harness.Case):
         gateway, listeners = self.start()
         refused = {
             "a key nobody has": (self.head(10, key="sk-none-0123456789"), 401, "unauthorized"),
-            "another path": (self.head(10, "POST /v1/other"), 404, "not_found"),
+            "another path": (self.head(10, "POST /other"), 404, "not_found"),
             "another method": (self.head(10, "PUT /v1/sampling"), 405, "http_method"),
             "another type": (self.head(10, content_type="text/plain"), 415, "media_type"),
             "nothing that it takes": (self.head(10, accept="text/html"), 406, "not_acceptable"),
@@ -125,6 +125,12 @@ class Gateway(harness.Case):
                     self.assertTrue(answer.startswith(b"HTTP/1.1 %d " % status), answer)
                     error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
                     self.assertEqual(error["data"]["reason"], reason)
+            for path in ("/v1/other", "/v1/models", "/v1/chat/completions"):  # in the API's own shape
+                connection = self.connect(port, context)
+                connection.sendall(self.head(10, "PUT " + path))
+                answer = self.read(connection)
+                self.assertTrue(answer.startswith(b"HTTP/1.1 404 " if path == "/v1/other" else b"HTTP/1.1 405 "), answer)
+                self.assertIsNone(json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"])
         line = gateway.log(re.search(rb"sluice-request-id: (\w+)", self.refuse(listeners[0]))[1].decode())
         self.assertEqual((line["status"], line["error"]), (401, "unauthorized"))
         self.assertEqual(gateway.metrics().sum("sluice_requests_total", outcome="unauthorized"), 3)
