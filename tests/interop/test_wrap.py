@@ -4,6 +4,7 @@ SDK v2 (2026-07-28), FastMCP 3; and the configurations of deploy/docs/wrap.md.
 
 ctest: once serial timeout=600
 """
+import fcntl
 import json
 import os
 import subprocess
@@ -24,12 +25,14 @@ def python():
     """An environment as requirements.txt says, made once per version of it; its Python."""
     place, wanted = os.path.join(HERE, "node_modules/.python"), os.path.join(HERE, "requirements.txt")
     mark = os.path.join(place, ".installed")
-    if not os.path.exists(mark) or os.path.getmtime(mark) < os.path.getmtime(wanted):
-        if subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=False).returncode != 0:
-            return None
-        subprocess.run([os.path.join(place, "bin/pip"), "install", "-q", "-r", wanted], check=True)
-        with open(mark, "w", encoding="utf-8"):
-            pass
+    with open(wanted, encoding="utf-8") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        if not os.path.exists(mark) or os.path.getmtime(mark) < os.path.getmtime(wanted):
+            if subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=False).returncode != 0:
+                return None
+            subprocess.run([os.path.join(place, "bin/pip"), "install", "-q", "-r", wanted], check=True)
+            with open(mark, "w", encoding="utf-8"):
+                pass
     return os.path.join(place, "bin/python")
 
 

@@ -3,9 +3,16 @@
 import http.server
 import json
 import socket
+import sys
 import threading
 
 import harness
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # of an asker who has gone between two requests
+            super().handle_error(request, client_address)
 
 
 class Gone:
@@ -15,7 +22,8 @@ class Gone:
 class Provider:
     """`seen` has (path, headers in lower case, body) of each request; `answers` what is said to the next ones: (status, content
     type, pieces, whole), where a piece may be an Event to wait for or a Gone. Once they are all said, `otherwise` is asked with
-    (path, headers, body), where it is set. `gone`: of how many requests the asker has left during a Gone."""
+    (path, headers, body), where it is set. `gone`: how many askers have not
+    stayed to the end."""
 
     def __init__(self, otherwise=None):
         self.seen, self.answers, self.otherwise, self.gone = [], [], otherwise, 0
@@ -30,11 +38,15 @@ class Provider:
                 provider.seen.append(asked)
                 answer = provider.answers.pop(0) if provider.answers or provider.otherwise is None else provider.otherwise(*asked)
                 status, kind, pieces, whole, *fields = answer
+                try:
+                    self.say(status, {"Content-Type": kind, "request-id": "req_up", **dict(*fields)}, pieces, whole)
+                except ConnectionError:  # the caller has not stayed for all of it
+                    provider.gone += 1
+                    self.close_connection = True
+
+            def say(self, status, fields, pieces, whole):
                 self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Transfer-Encoding", "chunked")
-                self.send_header("request-id", "req_up")
-                for name, value in dict(*fields).items():
+                for name, value in {**fields, "Transfer-Encoding": "chunked"}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 for piece in pieces:
@@ -53,17 +65,13 @@ class Provider:
 
             def wait_gone(self):
                 self.connection.settimeout(harness.PATIENCE_S)
-                try:
-                    left = self.connection.recv(1) == b""
-                except ConnectionResetError:
-                    left = True
-                provider.gone += left
-                self.close_connection = True
+                assert self.connection.recv(1) == b""
+                raise ConnectionResetError
 
             def log_message(self, format, *args):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = _Server(("127.0.0.1", 0), Handler)
         self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
