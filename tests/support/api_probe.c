@@ -1,7 +1,7 @@
 /* api_probe.c - what the gateway reads of requests of the direct APIs, for scripts: each line of stdin is "messages",
  * "count" or "chat", a tab and the body in hexadecimal digits. Each line of stdout has, behind tabs, the reason ("ok" or of
  * the refusal), its path, and of what was read: model, stream, store, service_tier and include_usage as JSON text ("" for
- * none), tokens, n, and the types of the tools with commas between. */
+ * none), tokens, n, how many contents are URLs, and the types of the tools with commas between. */
 #include "codec/base/must.h"
 #include "codec/set.h"
 
@@ -43,7 +43,8 @@ static void print(const struct api_request *q)
 
 	for (size_t i = 0; i < COUNT_OF(fields); i++)
 		put(q->at[fields[i]].text);
-	(void)printf("\t%llu\t%llu\t", (unsigned long long)q->tokens, (unsigned long long)q->n);
+	(void)printf("\t%llu\t%llu\t%u\t", (unsigned long long)q->tokens, (unsigned long long)q->n,
+		     q->urls);
 	for (uint32_t i = 0; i < q->tool_count; i++)
 		(void)printf("%s%.*s", i == 0 ? "" : ",", (int)q->tools[i].type.len,
 			     q->tools[i].type.at == NULL ? "" : q->tools[i].type.at);
