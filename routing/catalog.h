@@ -9,6 +9,8 @@
 
 enum { CATALOG_MODELS_MAX = 1024 };
 
+#define CATALOG_NO_PRICE UINT64_MAX
+
 struct model {
 	struct slice id;
 	struct slice name; /* what the provider calls it */
@@ -20,6 +22,8 @@ struct model {
 	/* pico-USD per token, as tenants/quota.h's struct price (routing does not know tenants) */
 	uint64_t price_input, price_output, price_cache_read, price_cache_write;
 	uint64_t price_cache_write_1h;
+	uint64_t
+		price_server_tool; /* nano-USD of each use of a tool that the provider runs; CATALOG_NO_PRICE: not said */
 	double speed, intelligence; /* declared, 0..1 */
 	struct profile profile;
 };

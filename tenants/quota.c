@@ -237,14 +237,46 @@ static uint64_t pico_to_nano(wide pico)
 	return saturate(pico / 1000 + (pico % 1000 != 0));
 }
 
-uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
-			 const struct price *price)
+/* No token is shorter than a byte. */
+uint64_t quota_prompt_bound(uint64_t bytes, uint32_t images)
 {
-	/* No token is shorter than a byte, so bytes bound the prompt's tokens. */
-	const uint64_t prompt = add(with_images(bytes, images), PROMPT_SLACK_TOKENS);
+	return add(with_images(bytes, images), PROMPT_SLACK_TOKENS);
+}
+
+uint64_t quota_usd_bound_of(uint64_t prompt, uint32_t max_tokens, const struct price *price)
+{
 	wide sum = plus_price(0, prompt, larger(price->input, price->cache_write));
 
 	return pico_to_nano(plus_price(sum, max_tokens, price->output));
+}
+
+uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
+			 const struct price *price)
+{
+	return quota_usd_bound_of(quota_prompt_bound(bytes, images), max_tokens, price);
+}
+
+static uint64_t times(uint64_t price, uint64_t millionths)
+{
+	const wide product = (wide)price * millionths;
+
+	return saturate(product / QUOTA_FACTOR_ONE + (product % QUOTA_FACTOR_ONE != 0));
+}
+
+void quota_price_times(struct price *price, uint64_t millionths)
+{
+	if (millionths == QUOTA_FACTOR_ONE)
+		return;
+	price->input = times(price->input, millionths);
+	price->output = times(price->output, millionths);
+	price->cache_read = times(price->cache_read, millionths);
+	price->cache_write = times(price->cache_write, millionths);
+	price->cache_write_1h = times(price->cache_write_1h, millionths);
+}
+
+uint64_t quota_add_each(uint64_t sum, uint64_t count, uint64_t each)
+{
+	return add(sum, saturate((wide)count * each));
 }
 
 uint64_t quota_usd_used(const struct usage *usage, const struct price *price)

@@ -105,6 +105,18 @@ uint64_t quota_token_estimate(uint64_t bytes, uint32_t images, uint32_t max_toke
 uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 			 const struct price *price);
 
+/* The same of a prompt of so many tokens: quota_usd_bound of quota_prompt_bound. */
+uint64_t quota_prompt_bound(uint64_t bytes, uint32_t images);
+uint64_t quota_usd_bound_of(uint64_t prompt, uint32_t max_tokens, const struct price *price);
+
+enum { QUOTA_FACTOR_ONE = 1000000 };
+
+/* Each price times a factor in millionths, rounded up. Saturates. */
+void quota_price_times(struct price *price, uint64_t millionths);
+
+/* Adds `count` x `each`. Saturates. */
+uint64_t quota_add_each(uint64_t sum, uint64_t count, uint64_t each);
+
 /* Nano-USD of a finished attempt, rounded up. */
 uint64_t quota_usd_used(const struct usage *usage, const struct price *price);
 

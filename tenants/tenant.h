@@ -5,6 +5,7 @@
 #ifndef TENANTS_TENANT_H
 #define TENANTS_TENANT_H
 
+#include "codec/api/api_grants.h"
 #include "codec/base/attr.h"
 #include "codec/base/bitset.h"
 #include "codec/base/clock.h"
@@ -66,6 +67,16 @@ struct model_limits {
 /* What callers may come by: /v1/sampling, /mcp/{server}, the direct APIs. A set of them has a bit for each. */
 enum { FRONT_SAMPLING = 1, FRONT_MCP = 2, FRONT_DIRECT = 4, FRONTS_ALL = 7 };
 
+enum { PLAN_ROUNDS_ANY = UINT32_MAX };
+
+/* What callers of the direct APIs may have beside what every front grants: plans.*.direct. */
+struct plan_direct {
+	struct api_grants grants;
+	const uint64_t
+		*tier_factors; /* of the price of tokens, in millionths, of each of grants.tiers */
+	uint32_t tool_rounds;  /* of a tool loop; PLAN_ROUNDS_ANY: they do not count */
+};
+
 enum { PLAN_MODEL_LIMITS_MAX = 2 }; /* globs of limits.per_model that one model may match */
 
 enum { PLAN_MAGIC = 0x504c414e, TENANT_MAGIC = 0x54454e41 };
@@ -95,6 +106,7 @@ struct plan {
 	/* Of the tenant. Where limits.count_only is set, these two count only as well. */
 	uint64_t mcp_messages_per_minute; /* each gateway counts alone */
 	uint32_t mcp_sessions;            /* at once, of all gateways together */
+	const struct plan_direct *direct; /* NULL: nothing beside */
 };
 
 /* What one MCP server is granted where that differs from the others. */

@@ -11,6 +11,7 @@
  *              api_view.h      the request as policy, limits and routing see one: sampling_ask.request
  *              api_edit.h      the provider's request: model, bound, usage, store, system, user ids, members of a profile
  *   answer     api_answer.h    a JSON answer: the model's place, id, stop reason
+ *              api_paid.h     what either says of its price beside tokens
  *              api_stream.h    a stream, event by event: what passes, is changed, is dropped or ends it
  *   errors     api_error.h     the shapes, a row for every reason (tbl/api_errors.h)
  *              api_redact.h    a provider's own words about a request, without what they say of its account

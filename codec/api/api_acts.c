@@ -146,8 +146,9 @@ static bool has_scheme(struct slice front)
 	return false;
 }
 
-static bool add_url(struct api_walk *w)
+static bool add_url(struct api_walk *w, struct api_frame *frame)
 {
+	frame->urls++;
 	if (w->out->urls++ != 0)
 		return true;
 	w->out->url_path = api_walk_path(w);
@@ -171,7 +172,7 @@ static bool take_content(struct api_walk *w, struct api_frame *frame, enum json_
 	}
 	const struct slice front = front_of(raw, buffer);
 	if (!is_data_uri(front) && (act != API_ACT_DATA_OR_URL || has_scheme(front)))
-		return raw.len == 0 || add_url(w);
+		return raw.len == 0 || add_url(w, frame);
 	frame->bytes += raw.len;
 	return true;
 }
@@ -217,10 +218,15 @@ static void end_block(struct api_walk *w, const struct api_frame *block)
 {
 	static const struct slice sealed[] = { SLICE_INIT("redacted_thinking"),
 					       SLICE_INIT("reasoning.encrypted") };
+	static const struct slice results[] = { SLICE_INIT("tool_result") };
 	struct api_request *q = w->out;
 
 	q->blocks += w->frames[1].field == API_MESSAGE_LIST;
 	q->sealed |= means(block->kind, sealed, COUNT_OF(sealed));
+	if (w->frames[1].field == API_MESSAGE_LIST && means(block->kind, results, 1))
+		w->frames[2].results = true;
+	if (block->urls != 0 && media_of(block) != API_MEDIA_IMAGE)
+		q->documents_by_url += block->urls;
 	switch (media_of(block)) {
 	case API_MEDIA_IMAGE:
 		q->images++;
@@ -251,8 +257,25 @@ static void end_source(struct api_walk *w, const struct api_frame *source)
 	if (block->array && w->depth > 1) /* of several sources */
 		block = &w->frames[w->depth - 2];
 	block->bytes += source->bytes;
+	block->urls += source->urls;
 	if (!slice_absent(source->kind) && slice_starts(source->kind, SLICE("image")))
 		block->media = API_MEDIA_IMAGE;
+}
+
+/* What the system says belongs to no round. */
+static void count_rounds(struct api_request *q, const struct api_frame *message)
+{
+	static const struct slice results[] = { SLICE_INIT("tool"), SLICE_INIT("function") };
+	static const struct slice user[] = { SLICE_INIT("user") };
+
+	if (message->results || means(message->kind, results, COUNT_OF(results))) {
+		q->tool_rounds += !q->in_results;
+		q->in_results = true;
+		return;
+	}
+	q->in_results = false;
+	if (means(message->kind, user, COUNT_OF(user)))
+		q->tool_rounds = 0;
 }
 
 static void end_message(struct api_walk *w, const struct api_frame *message)
@@ -267,6 +290,7 @@ static void end_message(struct api_walk *w, const struct api_frame *message)
 	if (++q->messages > API_MESSAGES_MAX)
 		(void)api_walk_fail(w, ERR_MESSAGES, "there are more than 65536 messages");
 	q->blocks += content->kind == JSON_STRING;
+	count_rounds(q, message);
 	if (!means(message->kind, usual, COUNT_OF(usual))) {
 		if (leads && !api_is_anthropic(q->api) &&
 		    means(message->kind, systems, COUNT_OF(systems))) {

@@ -101,6 +101,22 @@ static void disable_store(struct editing *e)
 	e->out->store_disabled = kind == JSON_TRUE;
 }
 
+/* ---- calls ---- */
+
+static void forbid_calls(struct editing *e)
+{
+	const bool chat = e->request->api == API_CHAT;
+
+	if (!e->changes->calls_never)
+		return;
+	if (api_has(e->request, API_TOOLS))
+		put_member(e, API_TOOL_CHOICE, "tool_choice",
+			   chat ? SLICE("\"none\"") : SLICE("{\"type\":\"none\"}"));
+	if (api_has(e->request, API_FUNCTIONS))
+		put_member(e, API_FUNCTION_CALL, "function_call", SLICE("\"none\""));
+	adjust(e, ADJUST_TOOL_ROUNDS_FINAL);
+}
+
 /* ---- the system prompt ---- */
 
 /* The policy's text in pieces at one place: `before`, the text, `behind`. */
@@ -291,6 +307,7 @@ enum err api_edit_make(struct mcp_edits *edits, const struct api_request *reques
 		ask_usage(&e);
 		disable_store(&e);
 	}
+	forbid_calls(&e);
 	settle_system(&e);
 	drop_user(&e);
 	if (bound(&e) != ERR_OK || add_body(&e) != ERR_OK || edits->failed)

@@ -24,7 +24,8 @@ struct api_changes {
 	bool completion_tokens; /* written as max_completion_tokens, not as max_tokens */
 	bool usage;             /* Chat: a stream asks for its usage */
 	bool store_never;       /* Chat: store is false */
-	bool user_dropped;      /* metadata.user_id, user and safety_identifier are cut out */
+	bool calls_never; /* tools stay, but the answer is to have no calls: tool_choice, function_call */
+	bool user_dropped; /* metadata.user_id, user and safety_identifier are cut out */
 	enum api_system_rule system_rule;
 	struct slice system; /* the inside of a JSON string */
 	struct slice

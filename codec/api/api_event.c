@@ -83,8 +83,12 @@ static enum api_event read_messages(struct api_stream *s, const struct sse_cut_p
 	if (is_named(event, type, "message_start")) {
 		const struct slice message = json_loose_member(object, "message");
 		put_model(s, event, json_loose_member(message, "model"));
+		if (s->paid != NULL)
+			api_paid_usage(s->paid, json_loose_member(message, "usage"), false);
 	} else if (is_named(event, type, "message_delta")) {
 		s->stopped = true;
+		if (s->paid != NULL)
+			api_paid_usage(s->paid, json_loose_member(object, "usage"), true);
 	} else if (is_named(event, type, "message_stop")) {
 		return s->stopped ? API_EVENT_LAST : API_EVENT_BROKEN;
 	} else if (is_named(event, type, "error")) {
@@ -167,6 +171,8 @@ static enum api_event read_chat(struct api_stream *s, const struct sse_cut_piece
 			chunk.usage = json_loose_kind(walk.value) == JSON_LOOSE_OBJECT;
 		else if (json_loose_is(walk.name, "error"))
 			chunk.error = !is_nothing(walk.value);
+		else if (s->paid != NULL && json_loose_is(walk.name, "service_tier"))
+			api_paid_tier(s->paid, walk.value);
 	}
 	if (chunk.error)
 		return API_EVENT_ERROR;

@@ -21,15 +21,28 @@ static bool is_granted(const struct api_tool *tool, const struct api_grants *gra
 	return false;
 }
 
+static void count_uses(const struct api_tool *tool, struct api_granted *got)
+{
+	if (slice_absent(got->server_tool))
+		got->server_tool = tool->path;
+	if (tool->uses_max == 0 && slice_absent(got->unbounded))
+		got->unbounded = tool->path;
+	if (__builtin_add_overflow(got->uses, tool->uses_max, &got->uses))
+		got->uses = UINT64_MAX;
+}
+
 static enum err check_tools(const struct api_request *request, const struct api_grants *grants,
-			    struct fault *fault)
+			    struct api_granted *got, struct fault *fault)
 {
 	for (uint32_t i = 0; request->server_tools != 0 && i < request->tool_count; i++) {
 		const struct api_tool *tool = &request->tools[i];
-		if (tool->kind == API_TOOL_SERVER && !is_granted(tool, grants))
+		if (tool->kind != API_TOOL_SERVER)
+			continue;
+		if (!is_granted(tool, grants))
 			return refuse(fault, ERR_POLICY, tool->path,
 				      "Policy does not permit this server tool: a provider runs "
 				      "and bills it");
+		count_uses(tool, got);
 	}
 	return ERR_OK;
 }
@@ -39,8 +52,7 @@ static enum err check_tools(const struct api_request *request, const struct api_
 static const struct slice usual[] = { SLICE_INIT("auto"), SLICE_INIT("default"),
 				      SLICE_INIT("standard_only"), SLICE_INIT("standard") };
 
-/* The place of a tier in the grants, API_TIER_USUAL, or tier_count where it is not permitted. */
-static uint32_t tier_of(struct slice raw, const struct api_grants *grants)
+uint32_t api_tier_find(struct slice raw, const struct api_grants *grants)
 {
 	if (slice_absent(raw))
 		return API_TIER_USUAL;
@@ -56,9 +68,11 @@ static uint32_t tier_of(struct slice raw, const struct api_grants *grants)
 enum err api_grants_check(const struct api_request *request, const struct api_grants *grants,
 			  struct api_granted *granted, struct fault *fault)
 {
-	const struct api_granted got = { tier_of(api_string(request, API_SERVICE_TIER), grants),
-					 tier_of(api_string(request, API_SPEED), grants) };
-	enum err err = check_tools(request, grants, fault);
+	struct api_granted got = {
+		.tier = api_tier_find(api_string(request, API_SERVICE_TIER), grants),
+		.speed = api_tier_find(api_string(request, API_SPEED), grants),
+	};
+	enum err err = check_tools(request, grants, &got, fault);
 
 	must(grants->n_max != 0);
 	if (err != ERR_OK)

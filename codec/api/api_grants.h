@@ -7,7 +7,7 @@
 
 /* All slices are plain text. Zero-initialised but for n_max, which is 1 at least: nothing is permitted. */
 struct api_grants {
-	const struct slice *server_tools; /* names: api_tool_is */
+	const struct slice *server_tools; /* names, or globs: api_tool_is */
 	uint32_t server_tool_count;
 	const struct slice *tiers; /* of service_tier, and of Anthropic's speed */
 	uint32_t tier_count;
@@ -17,10 +17,17 @@ struct api_grants {
 
 enum { API_TIER_USUAL = UINT32_MAX };
 
-/* What was granted: the caller pays for it. */
+/* What was granted: the caller pays for it. Paths are the request's. */
 struct api_granted {
 	uint32_t tier, speed; /* places in grants.tiers; API_TIER_USUAL: at the usual price */
+	uint64_t
+		uses; /* of server tools that say how often they may be used, together; saturated */
+	struct slice server_tool; /* where the first one stands; absent: there is none */
+	struct slice unbounded;   /* where the first one stands that does not say that; likewise */
 };
+
+/* The place of a tier (raw, or absent) in the grants, API_TIER_USUAL, or tier_count where it is not permitted. */
+uint32_t api_tier_find(struct slice raw, const struct api_grants *grants);
 
 /* ERR_OK; ERR_POLICY with *fault, which names the member. */
 MUST_USE enum err api_grants_check(const struct api_request *request,

@@ -4,6 +4,7 @@
 #include "codec/api/api_walk.h"
 #include "codec/base/must.h"
 #include "codec/json/json_loose.h"
+#include "codec/json/json_scan.h"
 #include "codec/json/json_write.h"
 
 const char api_field_required[] = "Field required";
@@ -224,13 +225,35 @@ enum err api_request_read_here(enum api api, struct slice body, struct json_work
 
 /* ---- questions ---- */
 
-bool api_tool_is(const struct api_tool *tool, struct slice plain)
+/* Whether `type` has something in front of an end of that form: 9 is a digit, all else itself. */
+static bool ends_like(struct slice type, struct slice form)
+{
+	if (type.len <= form.len)
+		return false;
+	const char *end = type.at + type.len - form.len;
+	for (size_t i = 0; i < form.len; i++)
+		if (form.at[i] == '9' ? !scan_is_digit(end[i]) : end[i] != form.at[i])
+			return false;
+	return true;
+}
+
+/* Without the date at its end. */
+static struct slice undated(struct slice type)
+{
+	static const struct slice dates[] = { SLICE_INIT("_99999999"), SLICE_INIT("_9999_99_99") };
+
+	for (size_t i = 0; i < COUNT_OF(dates); i++)
+		if (ends_like(type, dates[i]))
+			return slice_of(type.at, type.len - dates[i].len);
+	return type;
+}
+
+bool api_tool_is(const struct api_tool *tool, struct slice name)
 {
 	char buffer[API_NAME_MAX];
 	const struct slice type = json_str_fit(tool->type, buffer, sizeof(buffer));
 
-	return !slice_absent(type) && slice_starts(type, plain) &&
-	       (type.len == plain.len || type.at[plain.len] == '_');
+	return !slice_absent(type) && (slice_glob(name, type) || slice_eq(name, undated(type)));
 }
 
 uint64_t api_request_names(const struct api_request *request, const struct slice *names,

@@ -23,6 +23,7 @@ enum api_field {
 	API_TOOLS,
 	API_FUNCTIONS,
 	API_TOOL_CHOICE,
+	API_FUNCTION_CALL,
 	API_METADATA,
 	API_USER_ID, /* metadata.user_id */
 	API_USER,
@@ -85,8 +86,10 @@ struct api_request {
 	struct api_tool
 		*tools; /* also those that a message defines, and members that are as good as one */
 	uint32_t tool_count, server_tools;
-	uint32_t urls;         /* contents that the provider would fetch */
-	struct slice url_path; /* where the first of them stands; absent: none */
+	uint32_t tool_rounds; /* rounds of tools since the last message that is the user's own */
+	uint32_t urls;        /* contents that the provider would fetch */
+	uint32_t documents_by_url; /* of these, those that are no images */
+	struct slice url_path;     /* where the first of them stands; absent: none */
 	bool sealed; /* the history has what only its own provider can read: signed thinking, encrypted reasoning */
 
 	/* ---- the system prompt ----
@@ -98,6 +101,7 @@ struct api_request {
 	uint64_t system_bytes;    /* of their values, quotes and brackets included */
 	bool system_later;
 
+	bool in_results;    /* private: the last message had such */
 	struct arena *into; /* private */
 	uint32_t tool_cap;  /* private */
 };
@@ -144,9 +148,10 @@ static inline uint64_t api_request_bytes(const struct api_request *request)
 	return request->body.len - request->image_bytes;
 }
 
-/* Whether `plain`, a name of the settings, stands for a server tool of this type: it is all of it, or what stands in front
- * of an underscore: web_search for web_search_20250305. */
-bool api_tool_is(const struct api_tool *tool, struct slice plain);
+/* Whether `name`, of the settings, stands for a server tool of this type: it is the type, the type without the date at its
+ * end (web_search for web_search_20250305), or a glob over the type (web_*). A type of more than API_NAME_MAX bytes has no
+ * name. */
+bool api_tool_is(const struct api_tool *tool, struct slice name);
 
 enum { API_NAMES_MAX = 64 };
 

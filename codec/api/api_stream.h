@@ -20,7 +20,7 @@
 #ifndef CODEC_API_API_STREAM_H
 #define CODEC_API_API_STREAM_H
 
-#include "codec/api/api.h"
+#include "codec/api/api_paid.h"
 #include "codec/mcp/mcp_edit.h"
 #include "codec/sse/sse_cut.h"
 
@@ -42,6 +42,7 @@ struct api_buffer {
 };
 
 struct api_stream {
+	struct api_paid *paid; /* what events say of the price is added here; NULL: nobody asks */
 	/* private: */
 	enum api api;
 	struct slice model;

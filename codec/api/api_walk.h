@@ -15,10 +15,12 @@ struct api_frame {
 	uint8_t field; /* enum api_field: what keeps the container */
 	uint8_t media; /* enum api_media, as far as members say it */
 	bool array;
+	bool results;      /* of a message: it has results of tools */
 	uint32_t begin;    /* offset of its bracket */
 	uint32_t index;    /* of the item under way, in an array */
 	struct slice kind; /* type, role or media type: raw; absent: not said, or no string */
 	uint64_t bytes;    /* content inside */
+	uint32_t urls;     /* contents inside that the provider would fetch */
 };
 
 struct api_walk {

@@ -18,10 +18,15 @@ static inline bool bitset_has(const struct bitset *set, size_t n)
 	return n < BITSET_MAX && (set->words[n / 64] >> (n % 64) & 1) != 0;
 }
 
-/* `n` below BITSET_MAX. */
+/* `n` of these two below BITSET_MAX. */
 static inline void bitset_add(struct bitset *set, size_t n)
 {
 	set->words[n / 64] |= (uint64_t)1 << (n % 64);
+}
+
+static inline void bitset_remove(struct bitset *set, size_t n)
+{
+	set->words[n / 64] &= ~((uint64_t)1 << (n % 64));
 }
 
 /* Whether there is any. */

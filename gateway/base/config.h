@@ -87,8 +87,10 @@ struct provider {
 	uint32_t endpoint_count;
 	const struct slice *keys; /* secrets; never printed */
 	uint32_t key_count;
-	const char *key_header; /* what stands before a key: "api-key: "; static */
-	struct slice query;     /* with its '?'; empty when there is none */
+	const char *key_header;      /* what stands before a key: "api-key: "; static */
+	struct slice query;          /* with its '?'; empty when there is none */
+	const struct slice *refused; /* members of requests in its own format that it is not sent */
+	uint32_t refused_count;      /* API_NAMES_MAX at most */
 	struct provider_timeouts timeouts;
 	struct provider_breaker breaker;
 	struct provider_check check;

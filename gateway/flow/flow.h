@@ -155,6 +155,7 @@ struct flow_walk {
 struct flow_made {
 	struct route route; /* known once config_digest says by which configuration */
 	struct price price; /* likewise */
+	uint64_t use_price; /* of a server tool, where the front has written the request */
 	/* known after ENCODE */
 	struct profile profile; /* the model's, and what was learned of it */
 	struct encode_out encoded;

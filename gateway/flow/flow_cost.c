@@ -87,6 +87,12 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 	       (flow->reading.form != FLOW_WHOLE && flow->reading.stream->progress.event_seen);
 }
 
+static uint64_t usd_used(const struct flow *flow, const struct usage *usage)
+{
+	return flow->attempt.raw ? flow_raw_cost(flow, usage)
+				 : quota_usd_used(usage, &flow->made->price);
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -110,7 +116,7 @@ static void estimate(struct flow *flow, const struct flow_env *env)
 								      encoded->images, 0) };
 	usage.output = quota_output_seen(&seen, encoded->max_tokens);
 	flow->charge.tokens = least(flow->charge.tokens, usage.input + usage.output);
-	flow->charge.usd = least(flow->charge.usd, quota_usd_used(&usage, &flow->made->price));
+	flow->charge.usd = least(flow->charge.usd, usd_used(flow, &usage));
 }
 
 /* ---- the charge ---- */
@@ -148,7 +154,7 @@ void flow_price(struct flow *flow, const struct flow_env *env)
 	flow->charge.tokens = flow->charge.usd = 0;
 	if (usage->known) {
 		flow->charge.tokens = usage->input + usage->output;
-		flow->charge.usd = quota_usd_used(usage, &flow->made->price);
+		flow->charge.usd = usd_used(flow, usage);
 	} else if (flow->attempt.called && flow->call.bytes_sent && !provider_refused(flow)) {
 		estimate(flow, env);
 	}

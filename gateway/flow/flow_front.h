@@ -44,9 +44,26 @@ struct sampling_target {
 	struct slice model;  /* as the provider names it */
 	uint32_t max_tokens; /* the most that policy and model allow */
 	bool stream;         /* the answer is to come as a stream */
+	bool final_round;    /* it is to have no calls of tools */
 	const struct profile *profile;
 	struct slice host; /* of the endpoint */
 	struct slice key;  /* absent: it has none */
+};
+
+#define SAMPLING_NO_PRICE UINT64_MAX
+
+/* What a model has for requests in its provider's format. Borrowed during the call. */
+struct sampling_offer {
+	const struct slice *refused; /* names of members that its provider does not take */
+	uint32_t refused_count;
+	uint64_t
+		use_price; /* of a tool that the provider runs: nano-USD a use, or SAMPLING_NO_PRICE */
+};
+
+/* What a request costs beside the model's price of its tokens. */
+struct sampling_extra {
+	uint64_t factor; /* of that price, in millionths */
+	uint64_t uses;   /* of tools that the provider runs */
 };
 
 /* A request that the front has in a provider's own format. Where the provider speaks that, `write` makes the body that
@@ -69,6 +86,18 @@ struct sampling_raw {
 	 * memory. Calls nothing of the core. */
 	bool (*write)(struct sampling_raw *raw, const struct sampling_target *target,
 		      struct arena *into, struct gather *body);
+	/* Whether a model takes the request: only such are asked. False: *why is the refusal, static or in the call's arena.
+	 * NULL: all do. Calls nothing of the core. */
+	bool (*suits)(struct sampling_raw *raw, const struct sampling_offer *offer,
+		      struct fault *why);
+	bool fetches; /* the provider adds content of its own: input may fill the model's window */
+	/* What the answer cost beside its tokens, at most `most`: as the answer says, which is `answer`, or has come by .raw
+	 * (NULL), and as `most` where nothing says it. NULL: nothing. */
+	struct sampling_extra (*cost)(struct sampling_raw *raw,
+				      const struct provider_answer *answer);
+	struct sampling_extra most; /* of which money is reserved; where `cost` is not NULL */
+	/* The core's: what `suits` said of the last model that it refused; err ERR_OK: of none. */
+	struct fault unsuited;
 	/* Set by `write`: the most tokens that may be billed for the answer where that is not target->max_tokens, because
 	 * less was asked for, or several answers. 0: it is. */
 	uint64_t output_most;

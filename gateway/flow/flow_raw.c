@@ -26,9 +26,31 @@ static void keep_format(const struct config *config, enum dialect_id dialect, st
 	bitset_and(models, &speak);
 }
 
+/* Without those that do not take what the request has. */
+static void keep_suited(const struct flow *flow, const struct config *config, struct bitset *models)
+{
+	struct sampling_raw *raw = flow->ask->raw;
+	struct fault why;
+
+	_Static_assert(CATALOG_NO_PRICE == SAMPLING_NO_PRICE, "one mark for both");
+	raw->unsuited.err = ERR_OK;
+	for (uint32_t i = 0; raw->suits != NULL && i < config->catalog.count; i++) {
+		if (!bitset_has(models, i))
+			continue;
+		const struct model *model = &config->catalog.models[i];
+		const struct provider *provider = &config->providers[model->provider];
+		const struct sampling_offer offer = { provider->refused, provider->refused_count,
+						      model->price_server_tool };
+		if (raw->suits(raw, &offer, &why))
+			continue;
+		bitset_remove(models, i);
+		raw->unsuited = why;
+	}
+}
+
 bool flow_raw_models(const struct flow *flow, const struct config *config, struct bitset *out)
 {
-	const struct sampling_raw *raw = flow->ask->raw;
+	struct sampling_raw *raw = flow->ask->raw;
 
 	if (raw == NULL || (slice_absent(raw->model) && !raw->only))
 		return false;
@@ -38,7 +60,15 @@ bool flow_raw_models(const struct flow *flow, const struct config *config, struc
 		find_named(flow, config, out);
 	if (raw->only)
 		keep_format(config, raw->dialect, out);
+	keep_suited(flow, config, out);
 	return true;
+}
+
+enum err flow_raw_nobody(const struct flow *flow)
+{
+	const enum err err = flow->ask->raw->unsuited.err;
+
+	return err != ERR_OK ? err : ERR_MODEL_UNKNOWN;
 }
 
 /* ---- what ---- */
@@ -82,6 +112,7 @@ enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
 		.model = model->name,
 		.max_tokens = encoded->max_tokens,
 		.stream = flow->attempt.wants_stream,
+		.final_round = flow->walk.verdict.final_round,
 		.profile = &flow->made->profile,
 		.host = provider->endpoints[flow->walk.endpoint].host,
 		.key = flow->walk.choice.key == UINT32_MAX ? slice_of(NULL, 0)
@@ -92,45 +123,21 @@ enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
 	if (!raw->write(raw, &target, flow->arena, &encoded->body) ||
 	    gather_done(&encoded->body) != ERR_OK)
 		return ERR_BUSY;
-	encoded->body.images = raw->image_bytes;
+	encoded->body.images = raw->image_bytes < encoded->body.total ? raw->image_bytes : 0;
+	flow->made->use_price = model->price_server_tool;
 	if (raw->output_most != 0)
 		encoded->max_tokens =
 			raw->output_most < UINT32_MAX ? (uint32_t)raw->output_most : UINT32_MAX;
 	return ERR_OK;
 }
 
-/* ---- what it may cost ---- */
+/* ---- how much ---- */
 
 uint64_t flow_raw_input(const struct flow *flow)
 {
 	const size_t bytes = flow->ask->body.len, media = (size_t)flow->ask->raw->media_bytes;
 
 	return flow_estimate_input(flow->ask->request, bytes > media ? bytes - media : 0);
-}
-
-/* A model takes no more input than its window, whatever bytes that is made of. 0: the window is not known. */
-static uint64_t window_of(const struct flow *flow, const struct flow_env *env)
-{
-	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
-
-	return model < 0 ? 0 : env->config->catalog.models[model].context;
-}
-
-void flow_raw_bound(const struct flow *flow, const struct flow_env *env, struct limit_ask *ask)
-{
-	const struct sampling_raw *raw = flow->ask->raw;
-	const struct encode_out *encoded = &flow->made->encoded;
-	const uint64_t window = raw->media_bytes == 0 ? 0 : window_of(flow, env);
-	uint64_t bytes = encoded->body.total - encoded->body.images;
-	struct price price = flow->made->price;
-
-	if (window != 0 && ask->tokens > window + encoded->max_tokens)
-		ask->tokens = window + encoded->max_tokens;
-	if (window != 0 && bytes > window)
-		bytes = window;
-	if (raw->cached_1h && price.cache_write_1h > price.cache_write)
-		price.cache_write = price.cache_write_1h; /* no input costs more */
-	ask->usd = quota_usd_bound(bytes, encoded->images, encoded->max_tokens, &price);
 }
 
 /* ---- its head ---- */

@@ -156,15 +156,21 @@ void flow_price(struct flow *flow, const struct flow_env *env);
 /* The models that a request in a provider's own format may go to, of those permitted. False: to all of them. */
 MUST_USE bool flow_raw_models(const struct flow *flow, const struct config *config,
 			      struct bitset *out);
+/* Why there is none: what one of them does not take (ask->raw->unsuited), or nobody has the name. */
+enum err flow_raw_nobody(const struct flow *flow);
 /* The front's body for an attempt, and what its answer is read with. ERR_BUSY: no memory. */
 MUST_USE enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
 				  const struct model *model);
 /* Tokens of input that it is taken for when a model is chosen. */
 uint64_t flow_raw_input(const struct flow *flow);
-/* What it may take and cost at most, where that is not what one of ours may. */
-void flow_raw_bound(const struct flow *flow, const struct flow_env *env, struct limit_ask *ask);
 /* The head of its request, which ends in the empty line, with the front's own lines; absent: no memory. */
 MUST_USE struct slice flow_raw_head(const struct flow *flow, struct slice head);
+
+/* flow_raw_cost.c: of an attempt whose request the front has written */
+/* What it may take and cost at most, where that is not what one of ours may. */
+void flow_raw_bound(const struct flow *flow, const struct flow_env *env, struct limit_ask *ask);
+/* What it cost, by its usage and what the answer says beside. */
+uint64_t flow_raw_cost(const struct flow *flow, const struct usage *usage);
 
 /* flow_stream.c */
 /* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one

@@ -214,10 +214,14 @@ enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh)
 {
 	const struct catalog *catalog = &env->config->catalog;
 	const int32_t found = catalog_find(catalog, flow->walk.model_id);
+	struct bitset named;
 	nsec_t wait = NSEC_NEVER;
 
 	if (found < 0 || !bitset_has(&flow->caller.plan->models, (size_t)found) ||
 	    !catalog->models[found].enabled)
+		return ERR_NO_MODEL;
+	if (flow->ask->raw != NULL && flow_raw_models(flow, env->config, &named) &&
+	    !bitset_has(&named, (size_t)found))
 		return ERR_NO_MODEL;
 	enum err err = choose(flow, env, (uint32_t)found, fresh, &wait);
 	if (err != ERR_OK)
@@ -282,7 +286,7 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 			continue;
 		}
 		if (route.err == ERR_MODEL_FORBIDDEN && is_named)
-			return ERR_MODEL_UNKNOWN;
+			return flow_raw_nobody(flow);
 		if (route.err != ERR_OK)
 			return why != ERR_OK ? why : route.err;
 		enum err err = choose(flow, env, route.model, late != NULL, wait);
@@ -360,6 +364,10 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	case ERR_PROVIDER_BILLING:
 	case ERR_BUSY:
 		return nobody_now(flow, env, err, wait);
+	case ERR_POLICY: /* of the models with the name: flow_raw_nobody */
+		return flow->retries.attempts != 0
+			       ? flow_give_up(flow)
+			       : flow_refuse(flow, &flow->ask->raw->unsuited, NULL);
 	default:
 		return flow->retries.attempts != 0 ? flow_give_up(flow)
 						   : flow_refuse_route(flow, env, err, NSEC_NEVER);

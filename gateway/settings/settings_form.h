@@ -23,6 +23,7 @@ struct form_values {
 struct form_pair {
 	const struct node *node;
 	struct slice value;
+	uint64_t number; /* of TYPE_FACTOR, instead */
 };
 
 struct form_pairs {
@@ -85,7 +86,7 @@ struct provider_form {
 	uint64_t check_interval, check_timeout, check_unhealthy, check_healthy;
 	struct slice version, query, ca;
 	struct form_entries endpoints;
-	struct form_values keys;
+	struct form_values keys, refused;
 };
 
 struct mcp_server_form {
@@ -103,7 +104,7 @@ struct model_form {
 	struct slice id, provider, name, version;
 	struct form_values aliases;
 	uint64_t context, price_input, price_output, price_cache_read, price_cache_write;
-	uint64_t price_cache_write_1h;
+	uint64_t price_cache_write_1h, price_server_tool;
 	double speed, intelligence;
 	uint64_t enabled;
 	/* profile */
@@ -140,6 +141,10 @@ struct plan_form {
 		away_usd;
 	uint64_t mcp_messages_per_minute, mcp_sessions;
 	struct form_values fronts, mcp_allow, mcp_deny;
+	/* direct */
+	struct form_values server_tools;
+	struct form_pairs service_tiers;
+	uint64_t remote_files, answers, direct_rounds;
 	struct limits_form per_server;
 	const struct node *per_model, *servers; /* read later: maps merge key by key */
 };

@@ -112,6 +112,12 @@ void loader_note_mcp(struct loader *l, const struct plan *plan, const struct nod
  * noted. */
 void loader_warn_of_mcp(struct loader *l, const struct main_form *form);
 
+/* ---- settings_direct.c ---- */
+/* What the form grants beside to callers of the direct APIs. */
+void loader_build_direct(struct loader *l, const struct plan_form *form, struct plan *out);
+/* Whether two forms grant the same. */
+bool loader_same_direct(const struct plan_form *a, const struct plan_form *b);
+
 /* ---- settings_plans.c ---- */
 /* A plan that a tenant's keys were merged over. */
 struct plan_base {

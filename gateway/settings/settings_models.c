@@ -73,12 +73,17 @@ static size_t known_facts(const struct known_model *known, struct fact out[FACTS
 	return COUNT_OF(facts);
 }
 
-/* A price is taken as a whole: half of somebody's own beside half of the list would be nobody's. */
+/* A price of tokens is taken as a whole: half of somebody's own beside half of the list would be nobody's. What a server
+ * tool costs stands beside it. */
 static bool file_says(const struct model_form *form, const char *key)
 {
-	const bool price = strncmp(key, "price.", strlen("price.")) == 0;
+	static const char tool[] = "price.server_tool";
+	const struct node *price = node_find(form->node, "price");
 
-	return node_find(form->node, price ? "price" : key) != NULL;
+	if (strncmp(key, "price.", strlen("price.")) != 0 || strcmp(key, tool) == 0)
+		return node_find(form->node, key) != NULL;
+	return price != NULL && (price->kind != NODE_MAP || price->count != 1 ||
+				 node_find(form->node, tool) == NULL);
 }
 
 /* Whether it says something of temperature. */
@@ -503,6 +508,8 @@ static void build_model(struct loader *l, const struct model_form *read, struct 
 	out->price_cache_write_1h = form->price_cache_write_1h == FORM_UNSET
 					    ? 2 * form->price_input
 					    : form->price_cache_write_1h;
+	_Static_assert(CATALOG_NO_PRICE == FORM_UNSET, "what is not said has none");
+	out->price_server_tool = form->price_server_tool;
 	out->speed = form->speed;
 	out->intelligence = form->intelligence;
 	build_profile(form, owner, *version, &out->profile);

@@ -402,6 +402,8 @@ void loader_build_plan(struct loader *l, const struct plan_form *form, const str
 	*out = base == NULL ? (struct plan){ .default_model = -1 } : *base->plan;
 	build_grants(l, form, node, out);
 	build_ways(l, form, under, node, out);
+	if (base == NULL || !loader_same_direct(form, under))
+		loader_build_direct(l, form, out);
 	if (node != NULL && (base == NULL || node_find(node, "models") != NULL))
 		build_models(l, form, node, out);
 	out->server_limited = build_part(l, &form->per_server, form->enforce != 0, node,

@@ -157,6 +157,7 @@ static const char *const type_schema[] = {
 			  "\"properties\": {\"local\": {\"type\": \"number\"}}, "
 			  "\"required\": [\"local\"], \"additionalProperties\": false}]",
 	[TYPE_RANGE] = "\"type\": [\"array\", \"null\"], \"minItems\": 2, \"maxItems\": 2",
+	[TYPE_FACTOR] = "\"type\": \"number\", \"minimum\": 0, \"maximum\": 1000",
 	[TYPE_ID] = "\"type\": \"string\", \"pattern\": \"^[!#-\\\\[\\\\]-~]+$\"",
 	[TYPE_TEXT] = "\"type\": \"string\"",
 	[TYPE_PROMPT] = "\"type\": \"string\"",
@@ -216,6 +217,7 @@ static void put_bounds(struct json_out *j, const struct setting *row)
 	case TYPE_AWAY_USD:
 	case TYPE_ALGORITHM:
 	case TYPE_FRONT:
+	case TYPE_FACTOR:
 		break;
 	case TYPE_RANGE:
 		put_key(j, SLICE("items"));

@@ -159,6 +159,26 @@ static struct slice build_query(struct loader *l, const struct provider_form *fo
 	return slice_of(bytes, form->query.len + 1);
 }
 
+static void build_refused(struct loader *l, const struct provider_form *form, struct provider *out)
+{
+	static const struct slice needed[] = { SLICE_INIT("model"), SLICE_INIT("messages") };
+
+	for (uint32_t i = 0; i < form->refused.count; i++) {
+		const struct slice name = form->refused.at[i];
+		if (name.len > API_NAME_MAX)
+			problem_below(&l->problems, form->node, "direct.refuse",
+				      "has a name of %zu bytes; write at most %d", name.len,
+				      API_NAME_MAX);
+		for (size_t j = 0; j < COUNT_OF(needed); j++)
+			if (slice_eq(name, needed[j]))
+				problem_below(&l->problems, form->node, "direct.refuse",
+					      "has %.*s, which every request needs; remove it",
+					      (int)name.len, name.at);
+	}
+	out->refused = loader_keep_list(l, &form->refused);
+	out->refused_count = form->refused.count;
+}
+
 static void build_breaker(struct loader *l, const struct provider_form *form,
 			  struct provider_breaker *out)
 {
@@ -233,6 +253,7 @@ static void build_provider(struct loader *l, const struct provider_form *form, s
 	out->key_count = form->keys.count;
 	out->key_header = key_header(form, out);
 	out->query = build_query(l, form);
+	build_refused(l, form, out);
 	loader_ca(l, form->node, form->ca, &ca_path, &ca_pem);
 	if (made == NULL)
 		return;

@@ -115,6 +115,24 @@ static void read_away_usd(struct loader *l, const struct setting *row, const str
 		*field = value;
 }
 
+/* In millionths. */
+static void read_factor(struct loader *l, const struct setting *row, const struct node *node,
+			uint64_t *field)
+{
+	enum { PLACES = 6, MOST = 1000 * 1000000 };
+	uint64_t value = 0;
+	const enum value_fault fault = node->kind == NODE_SCALAR && node->plain
+					       ? value_decimal(node->text, PLACES, &value)
+					       : VALUE_UNREADABLE;
+
+	if (fault != VALUE_OK)
+		wrong(l, row, node, fault_words[fault]);
+	else if (value > MOST)
+		wrong(l, row, node, "is too large");
+	else
+		*field = value;
+}
+
 /* ---- texts ---- */
 
 static void read_choice(struct loader *l, const struct setting *row, const struct node *node,
@@ -200,6 +218,8 @@ static void read_value(struct loader *l, const struct setting *row, const struct
 		read_range(l, row, node, field);
 	else if (row->type == TYPE_AWAY_USD)
 		read_away_usd(l, row, node, field);
+	else if (row->type == TYPE_FACTOR)
+		read_factor(l, row, node, field);
 	else if (node->kind != NODE_SCALAR)
 		wrong(l, row, node, kind_words[node->kind]);
 	else if (node_is_null(node))
@@ -266,7 +286,38 @@ static bool check_name(struct loader *l, const struct node *entry)
 	return false;
 }
 
-/* A map of names of headers, which is what all of these are. */
+static bool has_entry(const struct node *map, struct slice name)
+{
+	for (const struct node *entry = map->first; entry != NULL; entry = entry->next)
+		if (slice_eq(entry->key, name))
+			return true;
+	return false;
+}
+
+/* A name in a map of values, and what it has. False: one of them is wrong. */
+static bool read_pair(struct loader *l, const struct setting *row, const struct node *item,
+		      struct form_pair *out)
+{
+	const bool factor = row->type == TYPE_FACTOR;
+	const char *fault = factor ? NULL : value_text_fault(TYPE_HEADER_NAME, item->key);
+	const uint32_t before = l->problems.count;
+
+	*out = (struct form_pair){ .node = item };
+	if (factor && !check_name(l, item))
+		return false;
+	if (fault != NULL) {
+		problem_at(&l->problems, item, "%s; write the name of a header", fault);
+		return false;
+	}
+	if (!factor) {
+		read_value(l, row, item, &out->value);
+		return !slice_absent(out->value);
+	}
+	read_value(l, row, item, &out->number);
+	return l->problems.count == before;
+}
+
+/* Over the entries that are there already: maps merge. */
 static void read_value_map(struct loader *l, const struct setting *row, const struct node *node,
 			   struct form_pairs *field, struct arena *into)
 {
@@ -274,19 +325,14 @@ static void read_value_map(struct loader *l, const struct setting *row, const st
 
 	if (!check_count(l, row, node, NODE_MAP))
 		return;
-	map.at = loader_zero(l, into, node->count, sizeof(*map.at));
-	for (const struct node *item = node->first; map.at != NULL && item != NULL;
-	     item = item->next) {
-		struct slice text = { NULL, 0 };
-		const char *fault = value_text_fault(TYPE_HEADER_NAME, item->key);
-		if (fault != NULL) {
-			problem_at(&l->problems, item, "%s; write the name of a header", fault);
-			continue;
-		}
-		read_value(l, row, item, &text);
-		if (!slice_absent(text))
-			map.at[map.count++] = (struct form_pair){ item, text };
-	}
+	map.at = loader_zero(l, into, field->count + node->count, sizeof(*map.at));
+	if (map.at == NULL)
+		return;
+	for (uint32_t i = 0; i < field->count; i++)
+		if (!has_entry(node, field->at[i].node->key))
+			map.at[map.count++] = field->at[i];
+	for (const struct node *item = node->first; item != NULL; item = item->next)
+		map.count += read_pair(l, row, item, &map.at[map.count]);
 	*field = map;
 }
 

@@ -332,6 +332,7 @@ static const char *const type_words[] = {
 	[TYPE_FRACTION] = "a number",
 	[TYPE_AWAY_USD] = "closed, or {local: USD} with an amount",
 	[TYPE_RANGE] = "null or [lowest, highest]",
+	[TYPE_FACTOR] = "a number from 0 to 1000",
 	[TYPE_ID] = "a name: visible ASCII without quotes and backslashes",
 	[TYPE_TEXT] = "a text without control characters",
 	[TYPE_PROMPT] = "a text",

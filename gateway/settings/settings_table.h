@@ -52,6 +52,7 @@ enum setting_type {
 	TYPE_FRACTION,   /* double */
 	TYPE_AWAY_USD,   /* uint64_t nano-USD of {local: USD}; 0: closed */
 	TYPE_RANGE,      /* struct form_range */
+	TYPE_FACTOR,     /* uint64_t millionths, in maps only */
 	TYPE_ID,         /* struct slice, as are all below: visible ASCII, no quote, no backslash */
 	TYPE_TEXT,       /* no control characters */
 	TYPE_PROMPT,     /* a text with line breaks, taken literally */

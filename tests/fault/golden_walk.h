@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define WALK_KEY "fault-key-0123456789"
+enum { WALK_USE_PRICE = 10000000 }; /* nano-USD; of a server tool */
 #define WALK_TENANT "acme"
 
 struct walk {
@@ -100,7 +101,7 @@ static void print_config(const struct walk *walk, FILE *out)
 		      "}\n"
 		      "models:\n"
 		      "  - {id: m, provider: p, name: \"%.*s\", context: 1000000000,"
-		      " price: {input: 3, output: 15}, profile: ",
+		      " price: {input: 3, output: 15, server_tool: 0.01}, profile: ",
 		      (int)model.len, model.at);
 	print_profile(walk, out);
 	(void)fprintf(

@@ -80,7 +80,7 @@ static void fake_forget_save(struct state *state, struct state_save *save)
 	fake.forgotten++;
 }
 
-static void fake_answers(void)
+static inline void fake_answers(void)
 {
 	struct state_load *load = fake.load;
 	struct state_save *save = fake.save;

@@ -1,135 +1,8 @@
 /* test_door.c - the core's door: a front of the test's own (line_front.h) asks for samplings, without HTTP, in a world of
  * the test's own (state_rig.h). Nothing below gateway/front/ knows of it. */
-#include "tests/fault/state_rig.h"
-#include "tests/support/line_front.h"
-
-#define SAYS_HELLO                                                                           \
-	"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\","     \
-	"\"content\":[{\"type\":\"text\",\"text\":\"Hello\"}],\"stop_reason\":\"end_turn\"," \
-	"\"usage\":{\"input_tokens\":10,\"output_tokens\":4},\"unknown\":7}"
-
-/* An answer that streams. */
-#define START                                                                                   \
-	"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":"          \
-	"\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\",\"content\":[]," \
-	"\"usage\":{\"input_tokens\":10,\"output_tokens\":1}}}\n\n"
-#define TEXT_BEGINS                                                                        \
-	"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0," \
-	"\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
-#define WORDS(text)                                                                        \
-	"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0," \
-	"\"delta\":{\"type\":\"text_delta\",\"text\":\"" text "\"}}\n\n"
-#define ENDS                                                                                  \
-	"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"  \
-	"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":" \
-	"\"end_turn\"},\"usage\":{\"output_tokens\":4}}\n\n"                                  \
-	"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+#include "tests/fault/door_rig.h"
 
 #define SESSION "0123456789abcdef0123456789abcdef"
-
-static struct arena_pool pool;
-
-static bool begin(struct line_call *call, const struct line *line)
-{
-	struct sampling *core = &world.worker->core;
-	const struct caller_sources sources = {
-		.config = core->config,
-		.json = core->json,
-		.wall_s = world.wall_ns / SEC,
-	};
-
-	return line_begin(call, core, &sources, &pool, line, world.now, world.wall_ns);
-}
-
-/* Each test has a call, and a scene that nobody else is in; in the end nothing of it may be left. */
-static int set_up(void **state)
-{
-	static struct line_call call;
-
-	set_scene(0);
-	*state = &call;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	nobody_is_held("the door", 0);
-	return 0;
-}
-
-/* The tenant's caller asks for that. */
-static void asks(struct line_call *call, struct line line)
-{
-	line.key = WALK_KEY;
-	assert_true(begin(call, &line));
-}
-
-static void is_told(const struct line_call *call, const char *text)
-{
-	assert_string_equal(call->out, text);
-}
-
-/* That is all that it is told. */
-static void ends_with(struct line_call *call, const char *text)
-{
-	is_told(call, text);
-	line_end(call);
-}
-
-static void provider_says(const char *body)
-{
-	const struct provider_answer answer = { .status = 200, .body = slice_str(body) };
-
-	rig_provider_ends(ERR_OK, true, &answer);
-}
-
-static void stream_begins(void)
-{
-	struct upstream_call *upstream = world.call;
-
-	upstream->answer = (struct provider_answer){
-		.status = 200, .headers = { .content_type = SLICE("text/event-stream") }
-	};
-	upstream->sent_at = upstream->first_byte_at = world.now;
-	upstream->bytes_sent = true;
-	upstream->wish = UPSTREAM_WANTED;
-	upstream->in_pieces = upstream->head != NULL && upstream->head(upstream);
-	assert_true(upstream->in_pieces);
-}
-
-static void brings(const char *bytes)
-{
-	world.call->piece(world.call, slice_str(bytes));
-}
-
-/* Its connection breaks. */
-static void stream_breaks(void)
-{
-	struct upstream_call *upstream = world.call;
-
-	world.call = NULL;
-	upstream->err = ERR_PROVIDER_DOWN;
-	upstream->detail = "for a test";
-	upstream->done_at = world.now;
-	upstream->done(upstream);
-}
-
-/* What was sent to the provider, its head included. */
-static const char *sent(void)
-{
-	static char text[8192];
-	size_t len = 0;
-
-	for (uint32_t i = 0; i < world.call->request_count; i++) {
-		const struct iovec *v = &world.call->request[i];
-		assert_true(len + v->iov_len < sizeof(text));
-		memcpy(text + len, v->iov_base, v->iov_len);
-		len += v->iov_len;
-	}
-	text[len] = '\0';
-	return text;
-}
 
 /* ---- one call ------------------------------------------------------------------------------------ */
 
@@ -204,8 +77,6 @@ static void what_was_not_told_is_tried_again(void **state)
 }
 
 /* ---- the provider's own bytes --------------------------------------------------------------------- */
-
-#define RAW_REST ",\"max_tokens\":9,\"novel\":[1]}"
 
 static void bytes_of_the_same_format_pass_both_ways(void **state)
 {
@@ -306,28 +177,6 @@ static void headers_of_the_same_format_pass(void **state)
 	assert_non_null(strstr(sent(), "\r\nanthropic-beta: a,b\r\n\r\n{\"model\":\""));
 	provider_says(SAYS_HELLO);
 	line_end(call);
-}
-
-/* Several answers, or a bound that is lower than the plan's. */
-static void what_may_be_billed_is_reserved(void **state)
-{
-	static const uint64_t most[] = { 0, 10, 1000 };
-	struct line_call *call = *state;
-	uint64_t reserved[COUNT_OF(most)];
-
-	for (size_t i = 0; i < COUNT_OF(most); i++) {
-		const uint64_t before = world.reserved_usd;
-		asks(call, (struct line){ .text = "Hi",
-					  .raw_body = RAW_REST,
-					  .raw_dialect = DIALECT_ANTHROPIC,
-					  .raw_output_most = most[i] });
-		reserved[i] = world.reserved_usd - before;
-		provider_says(SAYS_HELLO);
-		line_end(call);
-	}
-	assert_true(reserved[1] < reserved[0]); /* it asks for 100 */
-	assert_true(reserved[0] < reserved[2]);
-	assert_true((reserved[2] - reserved[0]) / 900 == (reserved[0] - reserved[1]) / 90);
 }
 
 /* The provider's own words for why not. */
@@ -488,7 +337,6 @@ static void tokens_are_counted_without_a_call(void **state)
 static int group(void)
 {
 	const struct CMUnitTest tests[] = {
-#define DOOR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 		DOOR(a_call_needs_no_exchange),
 		DOOR(progress_is_told_of_what_streams),
 		DOOR(the_answer_itself_is_told_as_it_comes),
@@ -500,7 +348,6 @@ static int group(void)
 		DOOR(nobody_of_another_format_is_asked),
 		DOOR(a_named_model_is_that_model),
 		DOOR(headers_of_the_same_format_pass),
-		DOOR(what_may_be_billed_is_reserved),
 		DOOR(a_refusal_of_the_same_format_is_there_too),
 		DOOR(nothing_ends_inside_of_begin),
 		DOOR(nobody_is_told_who_leaves_before_that),

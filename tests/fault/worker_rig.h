@@ -14,7 +14,7 @@
 #include "tests/fault/world.h"
 
 /* What was posted to the worker arrives, and what is posted meanwhile. */
-static void rig_deliver(void)
+static inline void rig_deliver(void)
 {
 	for (struct net_message *message; (message = world.posted) != NULL;) {
 		world.posted = message->next;

@@ -11,6 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a request in a provider's own format has that costs extra. */
+struct line_money {
+	bool cached_1h, fetches;
+	uint64_t image_bytes;
+	bool dear; /* the next two count */
+	struct sampling_extra most, cost;
+	const char *refused; /* the path of what no model takes; NULL: nothing */
+};
+
 struct line_call {
 	struct sampling_call *call; /* NULL: over, or refused before it began */
 	struct arena arena;
@@ -24,6 +33,7 @@ struct line_call {
 	struct block block;
 	struct slice raw_body; /* what raw.write sends */
 	uint64_t raw_output_most;
+	const struct line_money *money;
 	bool keeps_up; /* else it pauses after each piece */
 	uint32_t dones;
 	size_t len;
@@ -175,6 +185,27 @@ static bool line_write(struct sampling_raw *raw, const struct sampling_target *t
 	return true;
 }
 
+static struct sampling_extra line_cost(struct sampling_raw *raw,
+				       const struct provider_answer *answer)
+{
+	struct line_call *call = CONTAINER_OF(raw, struct line_call, raw);
+
+	line_put(call, answer == NULL ? "cost of a stream\n" : "cost\n");
+	return call->money->cost;
+}
+
+static bool line_suits(struct sampling_raw *raw, const struct sampling_offer *offer,
+		       struct fault *why)
+{
+	const struct line_call *call = CONTAINER_OF(raw, struct line_call, raw);
+
+	(void)offer;
+	*why = (struct fault){ .err = ERR_POLICY,
+			       .offset = FAULT_NO_OFFSET,
+			       .path = slice_str(call->money->refused) };
+	return call->money->refused == NULL;
+}
+
 /* What a line asks. */
 struct line {
 	const char *key;  /* a tenant's */
@@ -188,6 +219,7 @@ struct line {
 	const char *raw_version, *raw_headers;
 	bool raw_only;
 	uint64_t raw_output_most;
+	const struct line_money *raw_money;
 	bool slow; /* it takes a piece at a time */
 };
 
@@ -248,6 +280,15 @@ static inline bool line_begin(struct line_call *call, struct sampling *core,
 						   .headers = slice_str(line->raw_headers),
 						   .write = line_write };
 		call->raw_output_most = line->raw_output_most;
+		call->money = line->raw_money;
+		if (call->money != NULL) {
+			call->raw.image_bytes = call->money->image_bytes;
+			call->raw.cached_1h = call->money->cached_1h;
+			call->raw.fetches = call->money->fetches;
+			call->raw.cost = call->money->dear ? line_cost : NULL;
+			call->raw.most = call->money->most;
+			call->raw.suits = line_suits;
+		}
 		call->ask.raw = &call->raw;
 	}
 	call->call = sampling_begin(core, &call->ask, &line_front, call);

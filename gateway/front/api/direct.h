@@ -9,6 +9,7 @@
 #define GATEWAY_FRONT_API_DIRECT_H
 
 #include "codec/api/api_error.h"
+#include "codec/api/api_grants.h"
 #include "codec/api/api_headers.h"
 #include "codec/api/api_request.h"
 #include "codec/api/api_stream.h"
@@ -26,6 +27,14 @@ struct direct_answer {
 	struct gather body;
 };
 
+/* For a request whose answer may cost more, or less, than its tokens at the model's price. */
+struct direct_paid {
+	struct api_paid seen; /* of the attempt under way */
+	/* Of the plan, which may go: */
+	struct api_grants tiers; /* these alone */
+	const uint64_t *factors;
+};
+
 /* What was read of a request; in the arena, once it is worth it. */
 struct direct_asked {
 	struct api_request request;
@@ -40,7 +49,14 @@ struct direct_asked {
 	struct slice secrets[2]; /* what a provider's own words must not have: host and key */
 	adjust_set adjustments;
 	bool store_disabled;
+	struct api_granted granted;
+	struct direct_paid *paid; /* in the arena; NULL: the answer costs its tokens */
 };
+
+static inline struct direct_asked *direct_of_raw(struct sampling_raw *raw)
+{
+	return CONTAINER_OF(raw, struct direct_asked, raw);
+}
 
 /* A stream to the caller. */
 struct direct_stream {
@@ -107,6 +123,18 @@ MUST_USE enum err direct_read_model(struct direct_call *call, struct fault *faul
 
 /* What the caller prefers, as it was sent; absent: nothing, or one model is asked for. */
 struct slice direct_preferences(const struct direct_call *call);
+
+/* ---- direct_grants.c ---- */
+
+/* Whether the plan grants what call->asked has, and what money has to be reserved for it: call->asked->raw. ERR_OK, or
+ * the refusal in *fault; ERR_BUSY: no memory. */
+MUST_USE enum err direct_grant(struct direct_call *call, struct fault *fault);
+
+/* What policy is to think of the rounds in call->asked: nothing, unless the plan counts them here. */
+void direct_count_rounds(struct direct_call *call);
+
+/* An attempt begins: what was seen of another one is forgotten. */
+void direct_forget_paid(struct direct_asked *asked);
 
 /* ---- direct_answer.c ---- */
 

@@ -2,7 +2,6 @@
 #include "gateway/front/api/direct.h"
 
 #include "codec/api/api_edit.h"
-#include "codec/api/api_grants.h"
 #include "codec/api/api_view.h"
 #include "codec/set.h"
 #include "gateway/front/front_caller.h"
@@ -119,11 +118,6 @@ bool direct_read_head(struct direct_call *call, const struct front_host *host)
 
 /* ---- the provider's request ---- */
 
-static struct direct_asked *of_raw(struct sampling_raw *raw)
-{
-	return CONTAINER_OF(raw, struct direct_asked, raw);
-}
-
 static bool is_openai(struct slice host)
 {
 	return slice_eq_nocase(host, SLICE("api.openai.com"));
@@ -141,7 +135,7 @@ static bool keep_secrets(struct direct_asked *asked, const struct sampling_targe
 static bool write_raw(struct sampling_raw *raw, const struct sampling_target *target,
 		      struct arena *into, struct gather *body)
 {
-	struct direct_asked *asked = of_raw(raw);
+	struct direct_asked *asked = direct_of_raw(raw);
 	const struct profile *profile = target->profile;
 	const struct api_changes changes = {
 		.model = target->model,
@@ -149,6 +143,7 @@ static bool write_raw(struct sampling_raw *raw, const struct sampling_target *ta
 		.completion_tokens = profile->max_tokens_field == MAX_TOKENS_FIELD_COMPLETION,
 		.usage = profile->stream_usage,
 		.store_never = is_openai(target->host),
+		.calls_never = target->final_round,
 		.user_dropped = asked->user_dropped,
 		.system_rule = asked->system_rule == SYSTEM_PREFIXED ? API_SYSTEM_PREFIXED
 			       : asked->system_rule == SYSTEM_FIXED  ? API_SYSTEM_FIXED
@@ -167,14 +162,12 @@ static bool write_raw(struct sampling_raw *raw, const struct sampling_target *ta
 		return false;
 	asked->adjustments = changed.adjustments;
 	asked->store_disabled = changed.store_disabled;
+	direct_forget_paid(asked);
 	raw->output_most = api_output_most(&asked->request, changed.tokens);
 	return true;
 }
 
 /* ---- the body ---- */
-
-/* What no plan can grant so far is granted to none. */
-static const struct api_grants grants = { .n_max = 1 };
 
 /* Headers that pass, as lines. False: no memory. */
 static bool read_headers(struct direct_call *call)
@@ -219,11 +212,10 @@ static bool read_plan(struct direct_call *call)
 	return !slice_absent(asked->system);
 }
 
-static enum err judge(const struct direct_call *call, struct arena *into, struct fault *fault)
+static enum err judge(struct direct_call *call, struct arena *into, struct fault *fault)
 {
 	const struct api_request *request = &call->asked->request;
-	struct api_granted granted;
-	enum err err = api_grants_check(request, &grants, &granted, fault);
+	enum err err = direct_grant(call, fault);
 
 	if (err != ERR_OK)
 		return err;
@@ -263,6 +255,7 @@ static enum err read_asked(struct direct_call *call, struct json_work *json, str
 	if (err == ERR_OK)
 		err = api_view_make(&asked->request, call->caller.plan->limits.max_tokens,
 				    &call->arena, &asked->view);
+	direct_count_rounds(call);
 	asked->raw.image_bytes = asked->request.image_bytes;
 	asked->raw.media_bytes = asked->request.document_bytes + asked->request.sound_bytes;
 	asked->raw.cached_1h = asked->request.cached_1h;

@@ -17,6 +17,8 @@ bool direct_stream_init(struct direct_call *call)
 		return false;
 	api_stream_init(&s->events, call->api, request->at[API_MODEL].text, request->usage_asked,
 			STREAM_EVENT_MAX, &call->arena);
+	if (call->asked->paid != NULL)
+		s->events.paid = &call->asked->paid->seen;
 	call->stream = s;
 	return true;
 }

@@ -7,7 +7,7 @@
  * LIST(scope, key, type, field, maximum count, when, meaning)
  *     a list of values; absent is the same as empty
  * VALUES(scope, key, type, field, maximum count, when, meaning)
- *     a map of names of headers to values; likewise
+ *     a map of names (of headers; of a FACTOR: any) to values; likewise
  * ENTRIES(scope, key, form, field, entry scope, minimum count, default, maximum count, when, meaning)
  *     a list or map of scopes
  * LATER(scope, key)
@@ -81,6 +81,7 @@ ENTRIES(PROVIDER, "endpoints", LIST, endpoints, ENDPOINT, 1, NEEDED, CONFIG_ENDP
 LIST(PROVIDER, "keys", SECRET, keys, CONFIG_KEYS_MAX, RELOAD, "API keys: literal, ${NAME} or file:PATH; none for a provider that asks for none")
 CHOICE(PROVIDER, "key_header", key_header, "authorization|x-api-key|api-key", "(anthropic: x-api-key; openai, openai-responses: authorization)", RELOAD, "the header that carries the key; authorization has it as Bearer")
 SETTING(PROVIDER, "query", TEXT, query, 1, "(none)", 1024, RELOAD, "what every call has behind its path and a ?, such as api-version=2024-10-21")
+LIST(PROVIDER, "direct.refuse", ID, refused, API_NAMES_MAX, RELOAD, "names of members, at the top of requests by the direct APIs, that this provider is not sent, in any case: such a request goes to another provider of the model, or is refused (403)")
 SETTING(PROVIDER, "ca", PATH, ca, 1, "(the system's)", 4096, RELOAD, "PEM file of the certificate authority that the provider's certificate must come from")
 SETTING(PROVIDER, "timeouts.connect", DURATION, connect, MSEC, "2s", 3600 * SEC, RELOAD, "of one attempt: until the connection stands, TLS included")
 SETTING(PROVIDER, "timeouts.first_byte", DURATION, first_byte, MSEC, "60s", 3600 * SEC, RELOAD, "of one attempt: from the request to the first byte of the answer")
@@ -136,7 +137,8 @@ SETTING(MODEL, "price.input", PRICE, price_input, 0, "(the catalogue's; needed f
 SETTING(MODEL, "price.output", PRICE, price_output, 0, "(the catalogue's; needed for other models)", 1000000000000, RELOAD, "USD per million output tokens")
 SETTING(MODEL, "price.cache_read", PRICE, price_cache_read, 0, "(price.input)", 1000000000000, RELOAD, "USD per million tokens read from the provider's cache")
 SETTING(MODEL, "price.cache_write", PRICE, price_cache_write, 0, "(price.input)", 1000000000000, RELOAD, "USD per million tokens written to the provider's cache")
-SETTING(MODEL, "price.cache_write_1h", PRICE, price_cache_write_1h, 0, "(twice price.input)", 1000000000000, RELOAD, "USD per million tokens written to the provider's cache for an hour, which Anthropic counts apart; the gateway asks for none")
+SETTING(MODEL, "price.cache_write_1h", PRICE, price_cache_write_1h, 0, "(twice price.input)", 1000000000000, RELOAD, "USD per million tokens written to the provider's cache for an hour, which Anthropic counts apart; only callers of the direct APIs can ask for that")
+SETTING(MODEL, "price.server_tool", USD, price_server_tool, 0, "(none: no server tool is let through)", 1000000000000, RELOAD, "USD for each use of a tool that the provider runs (plans.*.direct.server_tools): a request is reserved for max_uses of each of its tools; 0: such tools may do without max_uses")
 SETTING(MODEL, "speed", FRACTION, speed, 0, "0.5", 1, RELOAD, "declared, 0 to 1")
 SETTING(MODEL, "intelligence", FRACTION, intelligence, 0, "0.5", 1, RELOAD, "declared, 0 to 1")
 SETTING(MODEL, "profile.version", DATE, version, 10, "(the provider's)", 10, RELOAD, "anthropic-version header for this model; dialect anthropic only")
@@ -197,6 +199,11 @@ SETTING(PLAN, "on_store_failure.budget", AWAY_USD, away_usd, 1, "closed", 100000
 LIST(PLAN, "fronts", FRONT, fronts, 3, RELOAD, "what the tenant may ask for: sampling is /v1/sampling, mcp /mcp/NAME, direct the APIs of providers; without it all of them")
 LIST(PLAN, "mcp_servers.allow", GLOB, mcp_allow, 1024, RELOAD, "MCP servers that the tenant reaches at /mcp/NAME: globs over the names under mcp_servers; none without this")
 LIST(PLAN, "mcp_servers.deny", GLOB, mcp_deny, 1024, RELOAD, "wins over allow")
+LIST(PLAN, "direct.server_tools", GLOB, server_tools, 64, RELOAD, "of the direct APIs: tools that a provider runs and bills, by type: as the API writes it, without the date at its end, or a glob (web_search_*); members that are as good as one by their name (mcp_servers, web_search_options, audio, moderation). The model needs price.server_tool. Without this none")
+VALUES(PLAN, "direct.service_tiers", FACTOR, service_tiers, 16, RELOAD, "of the direct APIs: values of service_tier and speed beside the usual ones, each with the factor by which it changes the price of tokens: {flex: 1.0, priority: 2.0}")
+SETTING(PLAN, "direct.remote_files", BOOL, remote_files, 0, "false", 1, RELOAD, "of the direct APIs: content may be a URL. The provider fetches it: one of your own can be made to read your network")
+SETTING(PLAN, "direct.n", COUNT, answers, 1, "1", 1000, RELOAD, "of the direct APIs: answers to one request (n) at most")
+SETTING(PLAN, "direct.tool_rounds", COUNT, direct_rounds, 0, "(no limit)", 1000000, RELOAD, "of the direct APIs, instead of limits.tool_rounds: rounds of tool calls and results at the end of a history; what happens then says limits.tool_rounds_action")
 ENTRIES(PLAN, "servers", LATE_MAP, servers, SERVER, 0, "(none)", 1000, RELOAD, "what differs for one MCP server of the tenant (the server of its keys), by name")
 
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning)

@@ -327,6 +327,41 @@ static void the_money_bound_takes_the_dearest_way_in(void **state)
 	assert_int_equal(quota_usd_bound(UINT64_MAX, UINT32_MAX, UINT32_MAX, &huge), UINT64_MAX);
 }
 
+static void a_factor_changes_every_price_and_rounds_up(void **state)
+{
+	struct price price = sonnet, odd = { .input = 1, .output = 3 };
+	struct price huge = { UINT64_MAX, 1, 0, 0, UINT64_MAX };
+
+	(void)state;
+	quota_price_times(&price, 2 * QUOTA_FACTOR_ONE);
+	assert_int_equal(price.input, 6000000);
+	assert_int_equal(price.output, 30000000);
+	assert_int_equal(price.cache_read, 600000);
+	assert_int_equal(price.cache_write, 7500000);
+	assert_int_equal(price.cache_write_1h, 12000000);
+	quota_price_times(&price, QUOTA_FACTOR_ONE);
+	assert_int_equal(price.input, 6000000);
+	quota_price_times(&odd, QUOTA_FACTOR_ONE / 2);
+	assert_int_equal(odd.input, 1);
+	assert_int_equal(odd.output, 2);
+	quota_price_times(&huge, 1000 * QUOTA_FACTOR_ONE);
+	assert_true(huge.input == UINT64_MAX && huge.cache_write_1h == UINT64_MAX);
+	assert_int_equal(huge.output, 1000);
+	quota_price_times(&huge, 0);
+	assert_int_equal(huge.input, 0);
+}
+
+static void a_bound_may_be_of_a_prompt_or_of_uses(void **state)
+{
+	(void)state;
+	assert_int_equal(quota_usd_bound_of(quota_prompt_bound(1000, 2), 100, &sonnet),
+			 quota_usd_bound(1000, 2, 100, &sonnet));
+	assert_int_equal(quota_usd_bound_of(8000, 0, &sonnet), 8000 * 3750);
+	assert_int_equal(quota_add_each(7, 3, 10), 37);
+	assert_true(quota_add_each(7, UINT64_MAX, 10) == UINT64_MAX);
+	assert_true(quota_add_each(UINT64_MAX, 1, 1) == UINT64_MAX);
+}
+
 static uint64_t used(uint64_t input, uint64_t read, uint64_t written, uint64_t output,
 		     const struct price *price)
 {
@@ -478,6 +513,8 @@ int main(void)
 		cmocka_unit_test(no_window_of_a_random_history_exceeds_burst_plus_rate),
 		cmocka_unit_test(the_token_estimate_is_rounded_up),
 		cmocka_unit_test(the_money_bound_takes_the_dearest_way_in),
+		cmocka_unit_test(a_factor_changes_every_price_and_rounds_up),
+		cmocka_unit_test(a_bound_may_be_of_a_prompt_or_of_uses),
 		cmocka_unit_test(money_used_counts_every_token_once),
 		cmocka_unit_test(a_provider_within_its_limits_never_exceeds_the_bound),
 		cmocka_unit_test(what_is_beyond_every_byte_and_the_window_is_not_believed),

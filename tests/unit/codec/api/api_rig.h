@@ -49,10 +49,12 @@ static inline void api_rig_read(struct api_reading *r, enum api api, const char 
 			 r->fault.detail == NULL ? "" : r->fault.detail);
 }
 
+/* `want` NULL: absent. */
 static inline void assert_slice(struct slice have, const char *want)
 {
-	if (!slice_eq(have, slice_str(want)))
-		fail_msg("%.*s instead of %s", (int)have.len, have.at == NULL ? "" : have.at, want);
+	if (slice_absent(have) != (want == NULL) || !slice_eq(have, slice_str(want)))
+		fail_msg("%.*s instead of %s", (int)have.len, have.at == NULL ? "" : have.at,
+			 want == NULL ? "nothing" : want);
 }
 
 /* Bodies that have all that is required, with `more` members. */

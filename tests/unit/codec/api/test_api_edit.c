@@ -88,6 +88,33 @@ static const struct edit_row {
 	  0,
 	  false,
 	  0 },
+	/* no calls: what the caller chose is replaced */
+	{ API_MESSAGES,
+	  API_M(",\"tools\":[{}]"),
+	  "{\"tool_choice\":{\"type\":\"none\"},\"model\":\"up/"
+	  "m\",\"max_tokens\":9,\"messages\":[" U("") "],\"tools\":[{}]}",
+	  { UP, .calls_never = true },
+	  ADJUST_BIT(ADJUST_TOOL_ROUNDS_FINAL),
+	  false,
+	  9 },
+	{ API_MESSAGES,
+	  API_M(",\"tools\":[{}],\"tool_choice\":{\"type\":\"any\"}"),
+	  "{\"model\":\"up/m\",\"max_tokens\":9,\"messages\":[" U(
+		  "") "],\"tools\":[{}],\"tool_choice\":{\"type\":\"none\"}}",
+	  { UP, .calls_never = true },
+	  ADJUST_BIT(ADJUST_TOOL_ROUNDS_FINAL),
+	  false,
+	  9 },
+	{ API_CHAT,
+	  API_C(",\"tools\":[{}],\"tool_choice\":\"required\",\"functions\":[{}],\"function_call\":"
+		"null"),
+	  "{\"model\":\"up/m\",\"messages\":[" U(
+		  "") "],\"tools\":[{}],\"tool_choice\":\"none\",\"functions\":[{}],\"function_"
+		      "call\":\"none\"}",
+	  { UP, .calls_never = true },
+	  ADJUST_BIT(ADJUST_TOOL_ROUNDS_FINAL),
+	  false,
+	  0 },
 	/* usage of a stream */
 	{ API_CHAT,
 	  API_C(",\"stream\":true"),

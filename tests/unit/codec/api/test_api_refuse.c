@@ -292,6 +292,135 @@ static void what_costs_extra_is_the_plans_to_permit(void **state)
 	}
 }
 
+/* Names as the settings may write them. */
+static void server_tools_are_granted_by_type_date_or_glob(void **state)
+{
+	static const struct {
+		const char *type, *name;
+		bool granted;
+	} rows[] = {
+		{ "web_search_20250305", "web_search_20250305", true },
+		{ "web_search_20250305", "web_search", true },
+		{ "web_search_2025_08_26", "web_search", true },
+		{ "web_search_20250305", "web_search_*", true },
+		{ "web_search_20250305", "*", true },
+		{ "web_\\u0073earch_20250305", "web_search", true },
+		{ "web_search", "web_search", true },
+		{ "web_search_20250305", "web", false },
+		{ "web_search_20250305", "web_search_2025", false },
+		{ "web_search_preview", "web_search", false },
+		{ "web_search_preview_2025_03_11", "web_search", false },
+		{ "web_search_2025030", "web_search", false },
+		{ "Web_search_20250305", "web_search", false },
+		{ "_20250305", "", false },
+		{ "", "web_search", false },
+	};
+	struct api_granted granted;
+	char body[256];
+	struct api_reading r;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct slice name = slice_str(rows[i].name);
+		const struct api_grants grants = { .server_tools = &name,
+						   .server_tool_count = 1,
+						   .n_max = 1 };
+		(void)snprintf(body, sizeof(body), API_C(",\"tools\":[{\"type\":\"%s\"}]"),
+			       rows[i].type);
+		api_rig_read(&r, API_CHAT, body);
+		const enum err err = api_grants_check(&r.request, &grants, &granted, &r.fault);
+		if ((err == ERR_OK) != rows[i].granted)
+			fail_msg("%s, %s: %s", rows[i].type, rows[i].name, err_info(err)->reason);
+		api_rig_end(&r);
+	}
+}
+
+static void uses_of_server_tools_are_counted(void **state)
+{
+	static const struct slice all[] = { SLICE_INIT("*") };
+	static const struct {
+		const char *tools;
+		uint64_t uses;
+		const char *first, *unbounded; /* NULL: none */
+	} rows[] = {
+		{ "{\"name\":\"a\",\"max_uses\":7}", 0, NULL, NULL },
+		{ "{\"type\":\"x\",\"max_uses\":3},{\"name\":\"a\"},{\"type\":\"y\",\"max_uses\":"
+		  "4}",
+		  7, "tools.0", NULL },
+		{ "{\"type\":\"x\",\"max_uses\":3},{\"type\":\"y\"},{\"type\":\"z\"}", 3, "tools.0",
+		  "tools.1" },
+		{ "{\"type\":\"x\",\"max_uses\":null}", 0, "tools.0", "tools.0" },
+		{ "{\"type\":\"x\",\"max_uses\":99999999999999999999},{\"type\":\"x\",\"max_uses\":"
+		  "99999999999999999999},{\"type\":\"x\",\"max_uses\":9}",
+		  UINT64_MAX, "tools.0", NULL },
+	};
+	const struct api_grants grants = { .server_tools = all,
+					   .server_tool_count = 1,
+					   .n_max = 1 };
+	struct api_granted granted;
+	char body[512];
+	struct api_reading r;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)snprintf(body, sizeof(body), API_M(",\"tools\":[%s]"), rows[i].tools);
+		api_rig_read(&r, API_MESSAGES, body);
+		assert_int_equal(api_grants_check(&r.request, &grants, &granted, &r.fault), ERR_OK);
+		assert_true(granted.uses == rows[i].uses);
+		assert_slice(granted.server_tool, rows[i].first);
+		assert_slice(granted.unbounded, rows[i].unbounded);
+		api_rig_end(&r);
+	}
+}
+
+/* An image by URL counts as one; how long a document is nobody knows. */
+static void documents_by_url_are_told_from_images(void **state)
+{
+	static const struct {
+		enum api api;
+		const char *body;
+		uint32_t urls, documents;
+	} rows[] = {
+		{ API_MESSAGES,
+		  API_MB("{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://x/"
+			 "a\"}}"),
+		  1, 0 },
+		{ API_MESSAGES,
+		  API_MB("{\"type\":\"document\",\"source\":{\"type\":\"url\",\"url\":\"https://x/"
+			 "a\"}}"),
+		  1, 1 },
+		{ API_MESSAGES,
+		  API_MB("{\"type\":\"novel\",\"source\":{\"type\":\"url\",\"url\":\"https://x/"
+			 "a\"}}"),
+		  1, 1 },
+		{ API_MESSAGES,
+		  API_MB("{\"type\":\"tool_result\",\"content\":[{\"type\":\"document\",\"source\":"
+			 "{\"url\":"
+			 "\"https://x/a\"}},{\"type\":\"image\",\"source\":{\"url\":\"https://x/"
+			 "a\"}}]}"),
+		  2, 1 },
+		{ API_CHAT, API_CB("{\"type\":\"image_url\",\"image_url\":\"https://x/a\"}"), 1,
+		  0 },
+		{ API_CHAT,
+		  API_CB("{\"type\":\"file\",\"file\":{\"file_data\":\"https://x/a\"}},"
+			 "{\"type\":\"video_url\",\"video_url\":{\"url\":\"https://x/a\"}}"),
+		  2, 2 },
+		{ API_CHAT,
+		  API_CB("{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/"
+			 "png;base64,QQ==\"}}"),
+		  0, 0 },
+	};
+	struct api_reading r;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		api_rig_read(&r, rows[i].api, rows[i].body);
+		assert_int_equal(r.request.urls, rows[i].urls);
+		assert_int_equal(r.request.documents_by_url, rows[i].documents);
+		api_rig_end(&r);
+	}
+}
+
 static void nothing_is_granted_by_default(void **state)
 {
 	const struct api_grants none = { .n_max = 1 };
@@ -347,6 +476,9 @@ int main(void)
 		cmocka_unit_test(depth_and_counts_are_bounded),
 		cmocka_unit_test(memory_that_is_exhausted_is_said),
 		cmocka_unit_test(what_costs_extra_is_the_plans_to_permit),
+		cmocka_unit_test(server_tools_are_granted_by_type_date_or_glob),
+		cmocka_unit_test(uses_of_server_tools_are_counted),
+		cmocka_unit_test(documents_by_url_are_told_from_images),
 		cmocka_unit_test(nothing_is_granted_by_default),
 		cmocka_unit_test(thinking_keeps_its_room),
 		cmocka_unit_test(output_is_bounded_by_all_that_multiplies_it),

@@ -339,6 +339,46 @@ static void names_of_a_list_are_looked_for_in_any_case(void **state)
 	api_rig_end(&r);
 }
 
+/* What trails: a user's own message begins anew, what the system says belongs to none. */
+static void rounds_of_tools_are_counted(void **state)
+{
+#define USER "{\"role\":\"user\",\"content\":\"x\"}"
+#define CALLS "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\"}]}"
+#define RESULT "{\"role\":\"user\",\"content\":[{\"type\":\"text\"},{\"type\":\"tool_result\"}]}"
+#define TOOL "{\"role\":\"tool\",\"content\":\"x\"}"
+#define SYSTEM "{\"role\":\"system\",\"content\":\"x\"}"
+	static const struct {
+		enum api api;
+		const char *messages;
+		uint32_t rounds;
+	} rows[] = {
+		{ API_MESSAGES, USER, 0 },
+		{ API_MESSAGES, USER "," CALLS, 0 },
+		{ API_MESSAGES, USER "," CALLS "," RESULT, 1 },
+		{ API_MESSAGES, USER "," CALLS "," RESULT "," RESULT, 1 },
+		{ API_MESSAGES, USER "," CALLS "," RESULT "," SYSTEM "," CALLS "," RESULT, 2 },
+		{ API_MESSAGES, USER "," CALLS "," RESULT "," CALLS "," RESULT "," USER, 0 },
+		{ API_MESSAGES, USER "," CALLS "," RESULT "," USER "," CALLS "," RESULT, 1 },
+		{ API_MESSAGES, "{\"role\":\"user\",\"content\":{\"type\":\"tool_result\"}}", 1 },
+		{ API_CHAT, USER "," CALLS "," TOOL "," TOOL "," CALLS "," TOOL, 2 },
+		{ API_CHAT, USER "," CALLS "," TOOL "," USER, 0 },
+		{ API_CHAT, USER "," CALLS ",{\"role\":\"function\",\"content\":\"\"}", 1 },
+	};
+	char body[1024];
+	struct api_reading r;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)snprintf(body, sizeof(body),
+			       "{\"model\":\"m\",\"max_tokens\":9,\"messages\":[%s]}",
+			       rows[i].messages);
+		api_rig_read(&r, rows[i].api, body);
+		if (r.request.tool_rounds != rows[i].rounds)
+			fail_msg("%s: %u rounds", body, r.request.tool_rounds);
+		api_rig_end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +391,7 @@ int main(void)
 		cmocka_unit_test(the_system_prompt_is_found),
 		cmocka_unit_test(sealed_history_and_caches_are_seen),
 		cmocka_unit_test(names_of_a_list_are_looked_for_in_any_case),
+		cmocka_unit_test(rounds_of_tools_are_counted),
 	};
 
 	return cmocka_run_group_tests_name("api_request", tests, NULL, NULL);
