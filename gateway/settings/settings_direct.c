@@ -47,6 +47,23 @@ void loader_build_direct(struct loader *l, const struct plan_form *form, struct 
 	out->direct = made;
 }
 
+void loader_warn_of_direct(struct loader *l, const struct node *node, const struct plan *plan)
+{
+	const struct catalog *catalog = &l->config->catalog;
+
+	if (l->warnings.out == NULL || l->problems.count != 0 || node == NULL ||
+	    node_find(node, "direct.server_tools") == NULL || plan->direct == NULL ||
+	    plan->direct->grants.server_tool_count == 0)
+		return;
+	for (uint32_t i = 0; i < catalog->count; i++)
+		if (bitset_has(&plan->models, i) &&
+		    catalog->models[i].price_server_tool != CATALOG_NO_PRICE)
+			return;
+	problem_below(&l->warnings, node, "direct.server_tools",
+		      "no model that is permitted here has price.server_tool, so that no such tool "
+		      "is let through; write what a use costs");
+}
+
 bool loader_same_direct(const struct plan_form *a, const struct plan_form *b)
 {
 	return a->server_tools.at == b->server_tools.at &&

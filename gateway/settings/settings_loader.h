@@ -115,6 +115,8 @@ void loader_warn_of_mcp(struct loader *l, const struct main_form *form);
 /* ---- settings_direct.c ---- */
 /* What the form grants beside to callers of the direct APIs. */
 void loader_build_direct(struct loader *l, const struct plan_form *form, struct plan *out);
+/* Warns of tools that no permitted model has a price for. `node`: what was read; NULL: nothing. */
+void loader_warn_of_direct(struct loader *l, const struct node *node, const struct plan *plan);
 /* Whether two forms grant the same. */
 bool loader_same_direct(const struct plan_form *a, const struct plan_form *b);
 

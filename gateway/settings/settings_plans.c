@@ -406,6 +406,7 @@ void loader_build_plan(struct loader *l, const struct plan_form *form, const str
 		loader_build_direct(l, form, out);
 	if (node != NULL && (base == NULL || node_find(node, "models") != NULL))
 		build_models(l, form, node, out);
+	loader_warn_of_direct(l, node, out);
 	out->server_limited = build_part(l, &form->per_server, form->enforce != 0, node,
 					 "limits.per_server.", &out->server_limits);
 	if (base == NULL || form->per_model != under->per_model || form->enforce != under->enforce)

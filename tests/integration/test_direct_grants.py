@@ -4,6 +4,7 @@ refuses of /v1/sampling. One gateway for each class, a tenant for each plan.
 
 ctest: timeout=120
 """
+import copy
 import json
 import os
 import sys
@@ -252,6 +253,20 @@ class Refusing(Shared):
                               harness.model("gpt-second", "second", aliases=["both"])]
         settings["plans"]["standard"]["models"]["default"] = "gpt-test"
         return settings
+
+    def test_a_reload_takes_the_names_over(self):
+        self.addCleanup(self.gate.reload)
+        self.addCleanup(self.gate.write_config, self.gate.settings)
+        changed = copy.deepcopy(self.gate.settings)
+        changed["providers"]["openai"]["direct"] = {"refuse": []}
+        changed["plans"]["standard"]["direct"] = {"n": 2}
+        asked = {**body_of("chat", seed=1, n=2), "model": "gpt-test"}
+        self.assert_refused("chat", self.post("chat", asked, harness.KEY), "n: ")
+        self.gate.write_config(changed)
+        reloaded = self.gate.reload()
+        self.assertEqual(reloaded.status, 200, reloaded)
+        self.provider.answers += [(200, "application/json", [json.dumps(answer_of("chat")).encode()], True)]
+        harness.wait_for(lambda: self.post("chat", asked, harness.KEY).status == 200, "the new names")
 
     def test_a_provider_that_refuses_a_member_is_not_taken(self):
         for more, paths in (({}, ["/v1/chat/completions", "/second/chat/completions"]), ({"seed": 1}, ["/second/chat/completions"]),

@@ -104,6 +104,44 @@ static void models_and_providers_say_what_they_take(void **state)
 	rig_fini(&rig);
 }
 
+static void tools_that_nobody_has_a_price_for_are_told(void **state)
+{
+	static const struct {
+		const char *price, *said;
+	} rows[] = {
+		{ "input: 1, output: 2", "conf/sluice.yaml:7: plans.a.direct.server_tools: no "
+					 "model that is permitted here has "
+					 "price.server_tool, so that no such tool is let through; "
+					 "write what a use costs\n" },
+		{ "input: 1, output: 2, server_tool: 0", "" },
+	};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)snprintf(text, sizeof(text),
+			       RIG_PROVIDERS
+			       "models:\n"
+			       "  - {id: m, provider: main, context: 8000, price: {%s}}\n"
+			       "plans: {a: {models: {allow: [m]}, direct: {server_tools: [x]}}}\n",
+			       rows[i].price);
+		const struct config_file file = { SLICE("conf/sluice.yaml"), slice_str(text) };
+		struct settings_source source = { .path = file.path.at,
+						  .files = &file,
+						  .file_count = 1 };
+		char *said = NULL;
+		size_t len = 0;
+		source.warnings = open_memstream(&said, &len);
+		assert_non_null(source.warnings);
+		struct config *config = settings_load(&source, stderr);
+		assert_int_equal(fclose(source.warnings), 0);
+		assert_non_null(config);
+		assert_string_equal(said, rows[i].said);
+		settings_free(&config);
+		free(said);
+	}
+}
+
 static void memory_that_is_exhausted_is_said(void **state)
 {
 	(void)state;
@@ -116,6 +154,7 @@ int main(void)
 		cmocka_unit_test(plans_grant_what_costs_extra),
 		cmocka_unit_test(a_tenants_own_stand_over_its_plans),
 		cmocka_unit_test(models_and_providers_say_what_they_take),
+		cmocka_unit_test(tools_that_nobody_has_a_price_for_are_told),
 		cmocka_unit_test(memory_that_is_exhausted_is_said),
 	};
 
