@@ -231,8 +231,9 @@ static bool asks_few_tokens(const struct subject *s, struct verdict *verdict)
 static bool rounds_left(const struct subject *s, struct verdict *verdict)
 {
 	const struct tenant_limits *limits = &s->plan->limits;
+	const uint32_t own = s->request->rounds_most;
 
-	if (s->request->tool_rounds < limits->tool_rounds)
+	if (s->request->tool_rounds < (own != 0 ? own : limits->tool_rounds))
 		return true;
 	if (limits->tool_rounds_refuse)
 		return limits->count_only;

@@ -134,3 +134,86 @@ enum err api_view_make(const struct api_request *request, uint32_t tokens, struc
 	*out = view;
 	return ERR_OK;
 }
+
+/* ---- calls ---- */
+
+struct calls {
+	struct block *at;
+	uint32_t count, cap;
+};
+
+/* False: no memory. */
+static bool add_call(struct calls *calls, struct slice id, struct arena *into)
+{
+	enum { FIRST = 16 };
+
+	if (json_loose_kind(id) != JSON_LOOSE_STRING)
+		return true;
+	if (calls->count == calls->cap) {
+		const uint32_t cap = calls->cap == 0 ? FIRST : calls->cap * 2;
+		struct block *at = arena_take(into, cap * sizeof(*at));
+		if (at == NULL)
+			return false;
+		if (calls->count != 0)
+			(void)memcpy(at, calls->at, calls->count * sizeof(*at));
+		*calls = (struct calls){ at, calls->count, cap };
+	}
+	struct block *block = &calls->at[calls->count++];
+	*block = (struct block){ .type = BLOCK_TOOL_USE };
+	block->use.id = slice_of(id.at + 1, id.len - 2);
+	return true;
+}
+
+/* Those of a message of the assistant. False: no memory. */
+static bool add_calls_of(struct calls *calls, bool chat, struct slice message, struct arena *into)
+{
+	const struct slice list = json_loose_member(message, chat ? "tool_calls" : "content");
+	struct json_loose_walk walk;
+
+	if (json_loose_kind(list) != JSON_LOOSE_ARRAY)
+		return true;
+	json_loose_open(&walk, list);
+	while (json_loose_next(&walk))
+		if ((chat || json_loose_is(json_loose_member(walk.value, "type"), "tool_use")) &&
+		    !add_call(calls, json_loose_member(walk.value, "id"), into))
+			return false;
+	return true;
+}
+
+/* Behind the view's blocks, which are the first message's. False: no memory. */
+static bool append(const struct calls *calls, struct arena *into, struct sampling_request *view)
+{
+	const uint32_t before = view->block_count;
+	struct block *blocks = arena_take(into, (before + calls->count) * sizeof(*blocks));
+
+	if (blocks == NULL)
+		return false;
+	(void)memcpy(blocks, view->blocks, before * sizeof(*blocks));
+	(void)memcpy(blocks + before, calls->at, calls->count * sizeof(*blocks));
+	view->blocks = blocks;
+	return true;
+}
+
+enum err api_view_calls(const struct api_request *request, struct arena *into,
+			struct sampling_request *view)
+{
+	const bool chat = !api_is_anthropic(request->api);
+	struct calls calls = { .count = 0 };
+	struct json_loose_walk walk;
+
+	json_loose_open(&walk, request->at[API_MESSAGE_LIST].text);
+	for (uint32_t i = 0; json_loose_next(&walk); i++) {
+		const uint32_t first = calls.count;
+		if (i == 0 || !json_loose_is(json_loose_member(walk.value, "role"), "assistant"))
+			continue;
+		if (!add_calls_of(&calls, chat, walk.value, into))
+			return ERR_BUSY;
+		if (calls.count == first)
+			continue;
+		view->messages[i] = (struct message){ .assistant = true,
+						      .first = view->block_count + first,
+						      .count = calls.count - first };
+		view->call_turns++;
+	}
+	return calls.count == 0 || append(&calls, into, view) ? ERR_OK : ERR_BUSY;
+}

@@ -14,4 +14,9 @@
 MUST_USE enum err api_view_make(const struct api_request *request, uint32_t tokens,
 				struct arena *into, struct sampling_request *out);
 
+/* Adds the calls of tools that the history has, by their ids: bounds of tool loops go by these. A pass over the messages.
+ * ERR_OK; ERR_BUSY: no memory. */
+MUST_USE enum err api_view_calls(const struct api_request *request, struct arena *into,
+				 struct sampling_request *view);
+
 #endif

@@ -139,6 +139,7 @@ struct sampling_request {
 	uint32_t images, audios; /* blocks of that type in messages (inner ones not counted) */
 	uint32_t call_turns;     /* messages with calls */
 	uint32_t tool_rounds;    /* trailing pairs of calls and results (DESIGN 5, Tool loop) */
+	uint32_t rounds_most;    /* of these, instead of the plan's limit; 0: that */
 	adjust_set adjustments;  /* PRIORITY_CLAMPED, METADATA_DROPPED, CONTEXT_IGNORED,
 				    RESULTS_MERGED */
 };

@@ -78,6 +78,7 @@ struct sampling_raw {
 	uint64_t image_bytes; /* of the body, base64 of images: these count by their number */
 	uint64_t
 		media_bytes; /* likewise, of documents and sounds: they have fewer tokens than bytes, nobody knows how many */
+	bool loops;     /* its tool loops count: the ask's request has the calls of its history */
 	bool cached_1h; /* it asks the provider to cache something for an hour */
 	/* Instead of the settings' version of the format; absent: that. Header lines with their ends that go to the provider
 	 * as they are; absent: none. */

@@ -286,9 +286,9 @@ bool flow_loop_fill_save(struct flow *flow)
 
 	if (calls == 0 && (!is_loop_known(flow) || flow->retries.attempts == 0))
 		return false;
-	if (flow->ask->raw != NULL) /* nothing is asked of its history */
+	if (flow->ask->raw != NULL && !flow->ask->raw->loops)
 		return false;
-	if (calls != 0 && reasons(flow)) /* until it is known to be kept */
+	if (calls != 0 && !flow->attempt.raw && reasons(flow)) /* until it is known to be kept */
 		flow->totals.adjustments |= ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
 	if (flow_state_of(flow) == NULL)
 		return false; /* the loop is what its history says */

@@ -76,6 +76,7 @@ class Shared(harness.Case):
 
 ALL, NONE, POOR, ROUNDS, LAST = "key-of-all-0123456789", "key-of-none-0123456789", "key-of-poor-0123456789", \
     "key-of-rounds-0123456789", "key-of-last-0123456789"
+LOOPS, FREE = "key-of-loops-0123456789", "key-of-free-0123456789"
 
 
 class Grants(Shared):
@@ -95,11 +96,13 @@ class Grants(Shared):
             "all": {**plain, "direct": granted},
             "poor": {**plain, "direct": granted, "limits": {**plain["limits"], "usd_per_day": 0.5}},
             "rounds": {**plain, "direct": {"tool_rounds": 2}, "limits": {**plain["limits"], "tool_rounds_action": "refuse"}},
+            "loops": {**plain, "direct": {"tool_rounds": 100}, "limits": {**plain["limits"], "loop_tokens": 15}},
+            "free": {**plain, "limits": {**plain["limits"], "loop_tokens": 15}, "unknown_tool_calls": "refuse"},
             "last": {**plain, "direct": {"tool_rounds": 2}},
         })
         settings["tenants"] = [harness.tenant("none", NONE)] + [
             {**harness.tenant(plan, key), "plan": plan} for plan, key in
-            (("all", ALL), ("poor", POOR), ("rounds", ROUNDS), ("last", LAST))]
+            (("all", ALL), ("poor", POOR), ("rounds", ROUNDS), ("last", LAST), ("loops", LOOPS), ("free", FREE))]
         return settings
 
     def test_nothing_is_permitted_unless_a_plan_says_so(self):
@@ -161,6 +164,7 @@ class Grants(Shared):
             ("messages", cached, hour, usual + 60 * SHORT + 40 * HOUR),
             ("chat", {"service_tier": "flex"}, "flex", usual // 2), ("chat", {"service_tier": "flex"}, "default", usual // 2),
             ("chat", {"service_tier": "priority"}, "priority", 2 * usual), ("chat", {"service_tier": "priority"}, "default", usual),
+            ("chat", {"tools": [{"type": "web_search", "max_uses": 2}]}, None, usual + 2 * USE),  # nothing says how often
             ("chat", {"service_tier": "auto"}, "flex", usual // 2), ("chat", {}, None, usual),
         ]
         before = self.gate.metrics().sum("sluice_usd_total", tenant="all")
@@ -213,11 +217,11 @@ class Grants(Shared):
         messages = [{"role": "user", "content": "go"}]
         for i in range(rounds):
             if api == "messages":
-                messages += [{"role": "assistant", "content": [{"type": "tool_use", "id": "t%d" % i, "name": "a", "input": {}}]},
-                             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t%d" % i, "content": "x"}]}]
+                messages += [{"role": "assistant", "content": [{"type": "tool_use", "id": "%s%d" % (api, i), "name": "a", "input": {}}]},
+                             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "%s%d" % (api, i), "content": "x"}]}]
             else:
-                call = {"id": "t%d" % i, "type": "function", "function": {"name": "a", "arguments": "{}"}}
-                messages += [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "t%d" % i, "content": "x"}]
+                call = {"id": "%s%d" % (api, i), "type": "function", "function": {"name": "a", "arguments": "{}"}}
+                messages += [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "%s%d" % (api, i), "content": "x"}]
         tool = {"name": "a", "input_schema": {"type": "object"}} if api == "messages" else {"type": "function", "function": {"name": "a"}}
         return body_of(api, messages=messages, tools=[tool])
 
@@ -238,6 +242,29 @@ class Grants(Shared):
                 self.assertEqual(choice, {"type": "none"} if api == "messages" else "none")
                 self.provider.forget()
                 self.assert_refused(api, self.post(api, self.history(api, 2), ROUNDS), "rounds")
+
+    def calling(self, api, number):
+        """An answer of ten tokens that calls a tool."""
+        answer = answer_of(api)
+        if api == "messages":
+            return {**answer, "content": [{"type": "tool_use", "id": "%s%d" % (api, number), "name": "a", "input": {}}], "stop_reason": "tool_use"}
+        call = {"id": "%s%d" % (api, number), "type": "function", "function": {"name": "a", "arguments": "{}"}}
+        return {**answer, "choices": [{"index": 0, "message": {"role": "assistant", "content": None, "tool_calls": [call]},
+                                       "finish_reason": "tool_calls"}]}
+
+    def test_a_loops_tokens_count_only_where_its_rounds_do(self):
+        for api in PATHS:
+            for key, last in ((LOOPS, 403), (FREE, 200)):
+                with self.subTest("%s %s" % (api, key)):
+                    self.provider.forget()
+                    for number in range(2):
+                        self.provider.says(self.calling(api, number))
+                        self.assertEqual(self.post(api, self.history(api, number), key).status, 200)
+                    self.provider.says(answer_of(api))
+                    answer = self.post(api, self.history(api, 2), key)
+                    self.assertEqual(answer.status, last, answer)
+                    if last == 403:
+                        self.assertEqual(self.gate.log(answer.headers["request-id"])["error"], "loop_tokens")
 
 
 class Refusing(Shared):

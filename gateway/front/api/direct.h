@@ -130,8 +130,9 @@ struct slice direct_preferences(const struct direct_call *call);
  * the refusal in *fault; ERR_BUSY: no memory. */
 MUST_USE enum err direct_grant(struct direct_call *call, struct fault *fault);
 
-/* What policy is to think of the rounds in call->asked: nothing, unless the plan counts them here. */
-void direct_count_rounds(struct direct_call *call);
+/* Where the plan counts tool loops here: what policy and the core need for it, in call->asked. ERR_OK; ERR_BUSY: no
+ * memory. */
+MUST_USE enum err direct_count_loops(struct direct_call *call);
 
 /* An attempt begins: what was seen of another one is forgotten. */
 void direct_forget_paid(struct direct_asked *asked);

@@ -2,6 +2,7 @@
  * has cost in the end. */
 #include "gateway/front/api/direct.h"
 
+#include "codec/api/api_view.h"
 #include "codec/base/must.h"
 #include "tenants/quota.h"
 
@@ -147,15 +148,18 @@ static bool begin_paid(struct direct_call *call, const struct plan_direct *direc
 	return true;
 }
 
-/* A plan's rounds of samplings are no measure of what agents do here. */
-void direct_count_rounds(struct direct_call *call)
+/* A plan's bounds of samplings are no measure of what agents do here. */
+enum err direct_count_loops(struct direct_call *call)
 {
 	const struct plan_direct *direct = call->caller.plan->direct;
-	const uint32_t most = direct == NULL ? PLAN_ROUNDS_ANY : direct->tool_rounds;
+	struct direct_asked *asked = call->asked;
 
-	call->asked->view.tool_rounds =
-		most != PLAN_ROUNDS_ANY && call->asked->request.tool_rounds >= most ? UINT32_MAX
-										    : 0;
+	if (direct == NULL || direct->tool_rounds == PLAN_ROUNDS_ANY)
+		return ERR_OK;
+	asked->raw.loops = true;
+	asked->view.tool_rounds = asked->request.tool_rounds;
+	asked->view.rounds_most = direct->tool_rounds;
+	return api_view_calls(&asked->request, &call->arena, &asked->view);
 }
 
 enum err direct_grant(struct direct_call *call, struct fault *fault)

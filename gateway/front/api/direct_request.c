@@ -255,7 +255,8 @@ static enum err read_asked(struct direct_call *call, struct json_work *json, str
 	if (err == ERR_OK)
 		err = api_view_make(&asked->request, call->caller.plan->limits.max_tokens,
 				    &call->arena, &asked->view);
-	direct_count_rounds(call);
+	if (err == ERR_OK)
+		err = direct_count_loops(call);
 	asked->raw.image_bytes = asked->request.image_bytes;
 	asked->raw.media_bytes = asked->request.document_bytes + asked->request.sound_bytes;
 	asked->raw.cached_1h = asked->request.cached_1h;

@@ -203,7 +203,7 @@ LIST(PLAN, "direct.server_tools", GLOB, server_tools, 64, RELOAD, "of the direct
 VALUES(PLAN, "direct.service_tiers", FACTOR, service_tiers, 16, RELOAD, "of the direct APIs: values of service_tier and speed beside the usual ones, each with the factor by which it changes the price of tokens: {flex: 1.0, priority: 2.0}")
 SETTING(PLAN, "direct.remote_files", BOOL, remote_files, 0, "false", 1, RELOAD, "of the direct APIs: content may be a URL. The provider fetches it: one of your own can be made to read your network")
 SETTING(PLAN, "direct.n", COUNT, answers, 1, "1", 1000, RELOAD, "of the direct APIs: answers to one request (n) at most")
-SETTING(PLAN, "direct.tool_rounds", COUNT, direct_rounds, 0, "(no limit)", 1000000, RELOAD, "of the direct APIs, instead of limits.tool_rounds: rounds of tool calls and results at the end of a history; what happens then says limits.tool_rounds_action")
+SETTING(PLAN, "direct.tool_rounds", COUNT, direct_rounds, 1, "(tool loops do not count)", 1000000, RELOAD, "of the direct APIs, instead of limits.tool_rounds: rounds of one tool loop; limits.tool_rounds_action says what happens then. With it, loop_tokens, loop_usd and unknown_tool_calls are about these APIs, too")
 ENTRIES(PLAN, "servers", LATE_MAP, servers, SERVER, 0, "(none)", 1000, RELOAD, "what differs for one MCP server of the tenant (the server of its keys), by name")
 
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning)

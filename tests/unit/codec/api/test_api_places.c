@@ -78,6 +78,7 @@ static const struct site sites[] = {
 	AT_BLOCK(MC, "\"source\":{", "}", SOURCE),
 	AT_BLOCK(MC, "\"source\":[{", "}]", SOURCE),
 	AT_BLOCK(C, "\"image_url\":{", "}", SOURCE),
+	AT_BLOCK(C, "\"image_file\":{", "}", SOURCE),
 	AT_BLOCK(C, "\"video_url\":{", "}", SOURCE),
 	AT_BLOCK(C, "\"audio_url\":{", "}", SOURCE),
 	AT_BLOCK(C, "\"file_url\":{", "}", SOURCE),
@@ -87,6 +88,8 @@ static const struct site sites[] = {
 	AT_TOOL(MC, "", "", TOOL),
 	AT_TOOL(C, "\"function\":{", "}", BODY),
 	AT_TOOL(C, "\"custom\":{", "}", BODY),
+	AT_TOOL(C, "\"file_search\":{", "}", BODY),
+	AT_TOOL(C, "\"code_interpreter\":{", "}", BODY),
 	AT_TOP(C, "\"functions\":[{", "}]", FUNCTION),
 };
 

@@ -181,7 +181,7 @@ static const struct tool_row {
 	{ API_CHAT, "{\"type\":\"custom\",\"custom\":{\"name\":\"f\"}}", API_TOOL_FUNCTION, "f",
 	  "custom" },
 	{ API_CHAT, "{\"type\":\"web_search\"}", API_TOOL_SERVER, NULL, "web_search" },
-	{ API_CHAT, "{\"type\":\"code_interpreter\",\"container\":{}}", API_TOOL_SERVER, NULL,
+	{ API_CHAT, "{\"type\":\"code_interpreter\",\"container\":null}", API_TOOL_SERVER, NULL,
 	  "code_interpreter" },
 };
 

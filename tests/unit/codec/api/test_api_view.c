@@ -129,6 +129,67 @@ static void a_choice_of_tools_is_one_in_both_apis(void **state)
 	}
 }
 
+static void calls_of_the_history_are_turns(void **state)
+{
+#define CALLED "{\"role\":\"user\",\"content\":\"x\"},"
+	static const struct {
+		enum api api;
+		const char *messages;
+		uint32_t turns;
+		uint32_t message;   /* the last turn's */
+		const char *ids[3]; /* of that turn; NULL: no more */
+	} rows[] = {
+		{ API_MESSAGES,
+		  CALLED "{\"role\":\"assistant\",\"content\":\"x\"}",
+		  0,
+		  0,
+		  { NULL } },
+		{ API_MESSAGES,
+		  CALLED "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"id\":\"no\"},{"
+			 "\"type\":"
+			 "\"tool_use\",\"id\":\"a\"},{\"id\":\"b\",\"type\":\"tool_use\"}]}",
+		  1,
+		  1,
+		  { "a", "b" } },
+		{ API_MESSAGES,
+		  "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"a\"}]}"
+		  "," CALLED
+		  "{\"role\":\"user\",\"content\":[{\"type\":\"tool_use\",\"id\":\"a\"}]}",
+		  0,
+		  0,
+		  { NULL } },
+		{ API_CHAT,
+		  CALLED "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"a\"}]}," CALLED
+			 "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":7},{\"id\":\"b\"}]}",
+		  2,
+		  3,
+		  { "b" } },
+		{ API_CHAT, CALLED "{\"role\":\"assistant\",\"tool_calls\":{}}", 0, 0, { NULL } },
+	};
+	char body[1024];
+	struct api_reading r;
+	struct sampling_request view;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)snprintf(body, sizeof(body),
+			       "{\"model\":\"m\",\"max_tokens\":9,\"messages\":[%s]}",
+			       rows[i].messages);
+		api_rig_read(&r, rows[i].api, body);
+		assert_int_equal(api_view_make(&r.request, 9, &r.arena, &view), ERR_OK);
+		const uint32_t blocks = view.block_count;
+		assert_int_equal(api_view_calls(&r.request, &r.arena, &view), ERR_OK);
+		assert_int_equal(view.block_count, blocks); /* policy counts what was sent */
+		assert_int_equal(view.call_turns, rows[i].turns);
+		const struct message *turn = &view.messages[rows[i].message];
+		for (uint32_t j = 0; rows[i].ids[j] != NULL; j++) {
+			assert_true(turn->assistant && j < turn->count);
+			assert_slice(view.blocks[turn->first + j].use.id, rows[i].ids[j]);
+		}
+		api_rig_end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +197,7 @@ int main(void)
 		cmocka_unit_test(bounds_are_the_callers),
 		cmocka_unit_test(tools_of_every_kind_are_tools),
 		cmocka_unit_test(a_choice_of_tools_is_one_in_both_apis),
+		cmocka_unit_test(calls_of_the_history_are_turns),
 	};
 
 	return cmocka_run_group_tests_name("api_view", tests, NULL, NULL);

@@ -25,7 +25,7 @@ static const struct plan_direct *direct_of(const struct rig *rig, const char *te
 	"  - {id: some, plan: some}\n"                                                 \
 	"  - {id: other, plan: some, direct: {service_tiers: {priority: 3, slow: 0}, " \
 	"server_tools: []}}\n"                                                         \
-	"  - {id: rounds, plan: some, direct: {tool_rounds: 0}}\n"
+	"  - {id: rounds, plan: some, direct: {tool_rounds: 1}}\n"
 
 static void plans_grant_what_costs_extra(void **state)
 {
@@ -72,7 +72,7 @@ static void a_tenants_own_stand_over_its_plans(void **state)
 	assert_int_equal(d->tier_factors[4], 0);
 	assert_true(d->grants.remote_files);
 	d = direct_of(&rig, "rounds");
-	assert_int_equal(d->tool_rounds, 0);
+	assert_int_equal(d->tool_rounds, 1);
 	assert_int_equal(d->grants.tier_count, 4);
 	rig_fini(&rig);
 }
