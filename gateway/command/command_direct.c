@@ -6,6 +6,7 @@
 #include "gateway/flow/flow_steps.h"
 
 #include <ctype.h>
+#include <math.h>
 
 static const struct walk_front {
 	const char *name;
@@ -89,6 +90,12 @@ bool walk_is_named(struct walk *walk, struct bitset *out)
 	return flow_raw_models(&walk->flow, walk->config, out);
 }
 
+/* Only who leaves the choice to routing has priorities (direct_auto.c). */
+static bool has_named_one(const struct log_route *route)
+{
+	return isnan(route->cost) && isnan(route->speed) && isnan(route->intelligence);
+}
+
 void walk_log_front(struct walk *walk)
 {
 	const struct walk_front *front = walk_front_named(walk->logged.front);
@@ -100,9 +107,10 @@ void walk_log_front(struct walk *walk)
 	must(call->asked != NULL);
 	call->asked->raw = (struct sampling_raw){
 		.dialect = api_is_anthropic(front->api) ? DIALECT_ANTHROPIC : DIALECT_OPENAI,
-		.model = walk->logged.route.hint,
 		.only = true,
 	};
+	if (has_named_one(&walk->logged.route))
+		call->asked->raw.model = walk->logged.route.hint;
 	call->ask.raw = &call->asked->raw;
 	walk->flow.ask = &call->ask;
 }

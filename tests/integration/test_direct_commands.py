@@ -16,8 +16,9 @@ HI = [{"role": "user", "content": "hi"}]
 
 def settings_of(sim):
     settings = harness.config(sim, retries={"attempts": 1}, models=[
-        harness.model("claude-test", "anthropic"), harness.model("gpt-test", "openai", aliases=["small"]),
-        harness.model("gpt-best", "openai", name="gpt-best-2026")])
+        harness.model("claude-test", "anthropic"), harness.model("gpt-test", "openai", aliases=["small", "gpt-mini-*"],
+                                                                 price={"input": 0.1, "output": 0.1}),
+        harness.model("gpt-best", "openai", name="gpt-best-2026", intelligence=0.9)])
     settings["plans"]["strict"] = {**settings["plans"]["standard"], "fronts": ["sampling"]}
     settings["tenants"].append(harness.tenant("strict", harness.KEY + "-strict", plan="strict"))
     return settings
@@ -102,6 +103,29 @@ class Commands(harness.Case):
         logged = json.loads(run.stdout)
         self.assertEqual((logged["winner"], logged["log"]["same_model"]), ("gpt-test", True))
         self.assertEqual({row["model"]: row["verdict"] for row in logged["candidates"]}, verdicts)
+
+    def test_explain_decides_once_more_what_was_left_to_it(self):
+        for model, header, winner in (("auto", "", "gpt-best"), ("auto", "cost=1", "gpt-test"), ("auto", 'hints="gpt-b"', "gpt-best"),
+                                      ("AUTO", 'cost=0.5; hints="small"', "gpt-test"), ("gpt-mini-4", "", "gpt-test"),
+                                      ("openai/gpt-best", "", "gpt-best")):
+            with self.subTest("%s %s" % (model, header)):
+                options = ["--header", "Sluice-Preferences: " + header] if header else []
+                body = {"model": model, "messages": HI}
+                said = json.loads(self.run_command("explain", "chat", body, "--format", "json", *options))
+                self.assertEqual(said["winner"], winner)
+                answer = self.running.post(body, {"Sluice-Preferences": header} if header else {}, path=PATHS["chat"])
+                self.assertEqual(answer.headers["sluice-model"], winner, answer)
+                request_id = answer.headers["x-request-id"]
+                line = self.running.wait_line(lambda text: request_id in text, "the log line")
+                run = subprocess.run([harness.BIN, "explain", "--config", self.running.config_path, "--log", line, "--format", "json"],
+                                     capture_output=True, text=True, check=True)
+                logged = json.loads(run.stdout)
+                self.assertEqual((logged["winner"], logged["log"]["same_model"]), (winner, True))
+                verdicts = [{row["model"]: row["verdict"] for row in one["candidates"]} for one in (said, logged)]
+                self.assertEqual(verdicts[0], verdicts[1])
+        error = json.loads(self.run_command("explain", "chat", {"model": "auto", "messages": HI}, "--format", "json", "--header",
+                                            "sluice-preferences: cheap", code=1))["error"]
+        self.assertIn("Sluice-Preferences: must be like", error["message"])
 
     def test_options_that_do_not_go_together_are_wrong_usage(self):
         for options in (["--front", "responses"], ["--front", "chat", "--revision", "2025-11-25"], ["--header", "a: b"],

@@ -121,6 +121,10 @@ MUST_USE bool direct_find_caller(struct direct_call *call, const struct front_ho
  * speak its format. What was read of the body is in call->asked. */
 MUST_USE enum err direct_read_model(struct direct_call *call, struct fault *fault);
 
+/* Gives the log line the name that was asked for, by which `sluice explain` decides once more, where routing found it in no
+ * name of the model. */
+void direct_report_name(const struct direct_call *call, struct log_request *line);
+
 /* What the caller prefers, as it was sent; absent: nothing, or one model is asked for. */
 struct slice direct_preferences(const struct direct_call *call);
 

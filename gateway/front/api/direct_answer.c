@@ -233,4 +233,5 @@ void direct_report(const void *owner, struct log_request *line)
 	line->status = line->err == ERR_CANCELLED ? 499 : call->answer.status;
 	if (call->detail != NULL && line->detail == NULL)
 		line->detail = call->detail;
+	direct_report_name(call, line);
 }
