@@ -106,12 +106,27 @@ struct chunk {
 	bool error;
 };
 
+/* A choice has its reason. Of several all have to have theirs: one that ends first is not the answer. */
+static void note_end(struct api_stream *s, struct slice choice)
+{
+	enum { CHOICES_TOLD = 64 };
+	double index = 0;
+
+	if (s->choices > 1 && json_loose_number(json_loose_member(choice, "index"), &index) &&
+	    index >= 0 && index < CHOICES_TOLD)
+		s->ended |= UINT64_C(1) << (unsigned)index;
+	else
+		s->ended |= 1;
+	const uint64_t wanted = s->choices < CHOICES_TOLD ? s->choices : CHOICES_TOLD;
+	s->stopped = (uint64_t)__builtin_popcountll(s->ended) >= wanted;
+}
+
 /* The item that is next in `list`. False: the text is not JSON. */
 static bool read_choice(struct api_stream *s, const struct sse_cut_piece *event,
 			struct json_loose_walk *list)
 {
 	struct json_loose_walk walk;
-	bool delta = false, empty = true;
+	bool delta = false, empty = true, ends = false;
 	const struct slice front = slice_of(list->at + 1, 0);
 
 	if (!json_loose_enter(&walk, list) || walk.close != '}')
@@ -120,10 +135,12 @@ static bool read_choice(struct api_stream *s, const struct sse_cut_piece *event,
 		empty = false;
 		delta |= json_loose_is(walk.name, "delta");
 		if (json_loose_is(walk.name, "finish_reason"))
-			s->stopped |= json_loose_kind(walk.value) == JSON_LOOSE_STRING;
+			ends = json_loose_kind(walk.value) == JSON_LOOSE_STRING;
 	}
 	if (walk.bad || !json_loose_leave(list, &walk))
 		return false;
+	if (ends)
+		note_end(s, slice_of(front.at - 1, (size_t)(walk.at - front.at) + 1));
 	if (!delta)
 		put(s, event, front, empty ? SLICE("\"delta\":{}") : SLICE("\"delta\":{},"));
 	return true;

@@ -60,6 +60,8 @@ struct api_stream {
 	struct arena *into;
 	struct mcp_edits edits; /* of the event under way */
 	size_t edit_at;
+	uint64_t choices; /* not private: the answers that a Chat request asks for; 0, 1: one */
+	uint64_t ended;   /* of these, a bit for each that has its reason */
 };
 
 /* `model`: JSON text of a string, what the caller gets as `model`. `usage_asked`: by the caller (api_request). Memory for
@@ -72,6 +74,12 @@ void api_stream_feed(struct api_stream *s, struct slice bytes);
 
 /* After anything but NOTHING and PIECE the stream is over: from then on NOTHING is given, whatever is fed. */
 MUST_USE enum api_stream_got api_stream_next(struct api_stream *s, struct slice *piece);
+
+/* Whether it has said why it ends, all of it: else what has come is no whole answer, whoever says so. */
+static inline bool api_stream_has_reason(const struct api_stream *s)
+{
+	return s->stopped;
+}
 
 static inline bool api_stream_is_over(const struct api_stream *s)
 {

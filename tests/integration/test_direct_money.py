@@ -31,22 +31,32 @@ def facts(line):
 
 
 class Money(harness.Case):
-    def setUp(self):
-        self.provider = billing.Threaded()
-        self.addCleanup(self.provider.stop)
-        self.orders = 0
+    orders = 0
 
-    def start(self, limits=None, **changes):
-        settings = harness.config(self.provider, **{"retries": {"attempts": 2}, **changes})
+    @classmethod
+    def setUpClass(cls):
+        cls.provider = billing.Threaded()
+        cls.addClassCleanup(cls.provider.stop)
+        cls.usual = harness.Gateway(cls.settings())
+        cls.addClassCleanup(cls.usual.remove)
+        cls.addClassCleanup(cls.usual.stop)
+
+    @classmethod
+    def settings(cls, limits=None, **changes):
+        settings = harness.config(cls.provider, **{"retries": {"attempts": 2}, "drain": "100ms", **changes})
         for provider in settings["providers"].values():
             provider["keys"] = KEYS  # a second attempt goes to the other one at once
             provider["breaker"] = {"failures": 1000, "ratio": 0}
         settings["plans"]["standard"]["limits"].update(limits or {})
+        settings["plans"]["standard"]["direct"] = {"n": 3}
         settings["plans"]["standard"]["models"]["default"] = settings["models"][0]["id"]
-        return self.gateway(settings)
+        return settings
+
+    def start(self, limits=None, **changes):
+        return self.gateway(self.settings(limits, **changes))
 
     def body(self, api, order, **members):
-        self.orders += 1
+        Money.orders += 1
         order = {"id": self.orders, "in": 100, "out": 50, **order}
         return {"model": MODELS[api], "max_tokens": 200, **members,
                 "messages": [{"role": "user", "content": json.dumps(order)}]}
@@ -92,7 +102,7 @@ class Money(harness.Case):
         return line
 
     def test_an_answer_costs_what_the_provider_has_counted(self):
-        gateway = self.start()
+        gateway = self.usual
         rows = [
             ("JSON", {}, {}),
             ("a stream whose caller has not asked for its usage", {}, {"stream": True}),
@@ -107,6 +117,7 @@ class Money(harness.Case):
         extra = {
             "messages": [("an hour's cache", {**CACHE, "hour": 20}, {}), ("an hour's cache of a stream", {**CACHE, "hour": 20}, {"stream": True})],
             "chat": [("usage that was asked for", {}, {"stream": True, "stream_options": {"include_usage": True}}),
+                     ("several answers", {"out": 500}, {"n": 3}), ("several answers as a stream", {"out": 500}, {"n": 3, "stream": True}),
                      ("usage that was refused", {}, {"stream": True, "stream_options": {"include_usage": False}})],
         }
         for api in APIS:
@@ -126,14 +137,16 @@ class Money(harness.Case):
                         self.assertEqual(round(float(answer.headers["sluice-usd"]) * 1e9), self.bill())
 
     def test_what_the_provider_refuses_costs_nothing(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             for stream in (False, True):
-                for status in ("400", "500", "529"):
+                for status in ("400", "filter", "529"):
                     with self.subTest(f"{api} {status} {stream}"):
                         before = self.spent(gateway)
                         answer = self.ask(gateway, api, {"tries": [status]}, stream=stream)
                         self.assertGreaterEqual(answer.status, 400)
+                        if status == "filter":  # the provider's words, and its status
+                            self.assertEqual((answer.status, answer.json()["error"]["code"]), (400, "content_filter"))
                         self.assertNotIn("sluice-usd", answer.headers)
                         self.assert_charged(gateway, 0, before, answer.headers["request-id"])
 
@@ -147,7 +160,7 @@ class Money(harness.Case):
         return sum(billing.bound(attempt, PRICE._replace(hour=0)) for attempt in self.provider.attempts[self.orders])
 
     def test_a_stream_that_is_cut_costs_what_was_seen_of_it(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             for deltas in (1, 3):
                 with self.subTest(f"{api} {deltas}"):
@@ -159,8 +172,21 @@ class Money(harness.Case):
                     self.assertGreater(line["estimated_tokens"], 0)
                     self.assertEqual(line["attempts"], 1)
 
+    def test_several_answers_are_whole_when_all_of_them_have_ended(self):
+        gateway = self.usual
+        for tries, whole in ((["ok"], True), (["half"], False)):
+            before = self.spent(gateway)
+            answer = self.ask(gateway, "chat", {"tries": tries, "after": 4}, stream=True, n=2)
+            self.assertEqual(answer.status, 200)
+            last = answer.body.strip().split(b"\n\n")[-1]
+            self.assertEqual(last == b"data: [DONE]", whole, last)
+            self.assertEqual(b'"error":' in last, not whole)
+            line = gateway.log(answer.headers["request-id"])
+            self.assert_charged(gateway, self.bill() if whole else self.usd(line), before, answer.headers["request-id"])
+            self.assertGreaterEqual(self.usd(line), self.bill() if whole else 4 * 3 * PRICE.output // 1000)
+
     def test_a_stream_that_is_left_costs_what_was_seen_of_it(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             for deltas in (1, 3):
                 with self.subTest(f"{api} {deltas}"):
@@ -170,7 +196,7 @@ class Money(harness.Case):
                     self.assertEqual(line["status"], 499)
 
     def test_what_was_seen_is_never_more_than_was_reserved(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             before = self.spent(gateway)
             answer = self.ask(gateway, api, {"tries": ["cut"], "after": 40}, stream=True, max_tokens=10)
@@ -181,7 +207,7 @@ class Money(harness.Case):
             self.assertEqual(self.spent(gateway) - before, self.usd(line))
 
     def test_an_answer_that_never_came_costs_what_was_reserved(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             before = self.spent(gateway)
             name = self.leave(gateway, api, {"tries": ["hang"]})
@@ -189,7 +215,7 @@ class Money(harness.Case):
             self.assertEqual(line["status"], 499)
 
     def test_an_answer_without_usage_costs_what_was_seen_of_it(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             for stream in (False, True):
                 with self.subTest(f"{api} {stream}"):
@@ -203,7 +229,7 @@ class Money(harness.Case):
                     self.assert_charged(gateway, self.usd(line), before, answer.headers["request-id"])
 
     def test_a_broken_answer_is_paid_for_as_often_as_it_was_made(self):
-        gateway = self.start()
+        gateway = self.usual
         for api in APIS:
             before = self.spent(gateway)
             answer = self.ask(gateway, api, {"tries": ["bad", "ok"]})
@@ -281,7 +307,7 @@ class Money(harness.Case):
                 with self.subTest(f"{api} {order}"):
                     direct, metrics = self.counted(gateway, lambda: self.ask(gateway, api, order, max_tokens=100))
                     text = json.dumps({"id": self.orders + 1, "in": 100, "out": 50, **order})
-                    self.orders += 1
+                    Money.orders += 1
                     sampling, others = self.counted(gateway, lambda: gateway.sample(text, modelPreferences={"hints": [{"name": MODELS[api]}]}))
                     lines = [gateway.log(name) for name in (direct.headers["request-id"], sampling.headers["sluice-request-id"])]
                     self.assertEqual([line["front"] for line in lines], [api, "sampling"])
@@ -307,13 +333,13 @@ class Money(harness.Case):
             self.assertEqual(round(float(answer.headers["sluice-usd"]) * 1e9), (100 * 7_000_000 + 50 * 11_000_000) // 1000)
 
     def test_what_a_drain_cuts_short_is_told_so_and_paid_for(self):
-        gateway = self.start()
+        gateway = self.start(drain="1s")
         calls = []
         for api in APIS:
             for stream in (False, True):
                 body = self.body(api, {"tries": ["hang"], "after": 1}, stream=stream)
                 calls.append((api, stream, self.orders, *self.background(lambda body=body, api=api: gateway.post(body, path=APIS[api].path))))
-        harness.wait_for(lambda: len(self.provider.hanging) == 4, "all of them at the provider")
+        harness.wait_for(lambda: {order for _, _, order, _, _ in calls} <= self.provider.hanging, "all of them at the provider")
         gateway.send(signal.SIGTERM)
         for api, stream, order, answers, thread in calls:
             thread.join(harness.PATIENCE_S)

@@ -17,7 +17,7 @@ SHARED = ("sluice-model", "sluice-adjustments", "sluice-provider-request-id", "c
 class OnceCase(harness.Case):
     def settings(self, *sim, **changes):
         self.provider = self.sim(*sim)
-        settings = harness.config(self.provider, **{"retries": {"attempts": 1}, "workers": 2, **changes})
+        settings = harness.config(self.provider, **{"retries": {"attempts": 1}, "workers": 2, "drain": "100ms", **changes})
         settings["plans"]["standard"]["on_store_failure"] = {"rates": "local", "budget": {"local": 100}}
         return settings
 

@@ -1,7 +1,7 @@
-"""The accounts of a gateway under mixed load: requests by every door, JSON and streams, with retries, failovers, copies, several answers,
-streams that break and callers that leave. What the provider has billed, at the prices of the configuration, is what metrics, limits and
-log lines say, to the nano-USD; of calls whose bill the gateway could not see it is printed how far its estimates are from it, and
-none is above what was reserved.
+"""The accounts of a gateway under mixed load: requests by every door, JSON and streams, with retries, failovers, copies, several
+answers, other tiers, tools that the provider runs, streams that break and callers that leave. What the provider has billed, at the
+prices of the configuration, is what metrics, limits and log lines say, to the nano-USD; of calls whose bill the gateway could not see
+it is printed how far its estimates are from it, and none is above what was reserved.
 
 SLUICE_MONEY is the number of requests (2000), SLUICE_GATEWAYS 2 has two gateways on one Redis take them by turns, SLUICE_SEED chooses
 others.
@@ -36,21 +36,26 @@ PRICES = {
 }
 PICO = {model: billing.Price(*(round(price * 1_000_000) for price in prices))
         for models in PRICES.values() for model, prices in models.items()}
+USE, WINDOW, CHOICES = 0.010007, 200000, 3
+TIERS = {"flex": 0.513, "priority": 1.987}
 API = {model: api for api, models in PRICES.items() for model in models}
 
 
 class Plan:
     """One request, by chance: its door, its order, what its caller does."""
 
-    def __init__(self, id, chance, n_max):
+    def __init__(self, id, chance):
         self.id, self.trace = id, "%032x" % (id + 1)
         self.front = chance.choices(list(FRONTS), (3, 8, 8, 1))[0]
         self.model = chance.choice(list(PRICES[self.front if self.front in PRICES else chance.choice(list(PRICES))]))
         self.stream = self.front in PRICES and chance.random() < 0.5
         self.max_tokens = chance.choice((64, 200, 1000))
-        self.n = chance.randint(2, n_max) if self.front == "chat" and n_max > 1 and chance.random() < 0.2 else 1
+        self.n = chance.randint(2, CHOICES) if self.front == "chat" and chance.random() < 0.2 else 1
+        self.tier = chance.choice(list(TIERS)) if self.front == "chat" and chance.random() < 0.2 else None
+        self.searches = chance.randint(1, 4) if self.front == "messages" and chance.random() < 0.2 else 0
         tokens = chance.randint(1, 3000)
         self.order = {"id": id, "in": tokens, "out": chance.randint(0, self.max_tokens * self.n), "deltas": chance.randint(1, 12)}
+        self.order["uses"] = chance.randint(0, self.searches)
         if chance.random() < 0.4:
             self.order["read"] = chance.randint(0, tokens // 2)
             self.order["write"] = chance.randint(0, tokens // 2)
@@ -70,12 +75,16 @@ class Plan:
             return tries[:1] + ["hang"]
         if self.front == "mcp":
             return tries[:3] + ["ok"]
-        return tries[:3] + [chance.choices(("ok", "400", "cut", "void"), (92, 3, 3, 2))[0]]
+        return tries[:3] + [chance.choices(("ok", "400", "filter", "cut", "void"), (91, 3, 1, 3, 2))[0]]
 
     def body(self):
         text = json.dumps(self.order)
         if self.front in PRICES:
             more = {"n": self.n} if self.n > 1 else {}
+            if self.tier is not None:
+                more["service_tier"] = self.tier
+            if self.searches:
+                more["tools"] = [{"type": "web_search_20250305", "name": "web_search", "max_uses": self.searches}]
             if self.front == "messages" and self.order.get("hour"):
                 more["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
             if self.stream:
@@ -232,12 +241,13 @@ class Money(harness.Case):
             provider["keys"] = ["sk-%s-%d" % (name, n) for n in range(4)]  # further attempts need not wait
             provider["breaker"] = {"failures": 1000, "ratio": 0}
         names = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
-        settings["models"] = [harness.model(model, "anthropic" if api == "messages" else "openai", price=dict(zip(names, prices)))
+        settings["models"] = [harness.model(model, "anthropic" if api == "messages" else "openai", price={**dict(zip(names, prices)), "server_tool": USE})
                               for api, models in PRICES.items() for model, prices in models.items()]
         settings["retries"] = {"attempts": 4}
         plan = settings["plans"]["standard"]
         plan["models"]["default"] = "claude-one"
         plan["mcp_servers"] = {"allow": ["*"]}
+        plan["direct"] = {"n": CHOICES, "service_tiers": TIERS, "server_tools": ["web_search"]}
         plan["limits"].update({"mcp_messages_per_minute": 6000000, "usd_per_day": 100000, "concurrent": 1024})
         if GATEWAYS > 1:
             self.redis = redis_server.Redis(self)
@@ -282,16 +292,23 @@ class Money(harness.Case):
         exact, seen = {}, {}
         for plan in self.plans:
             attempts = self.biller.attempts[plan.id]
-            billed = sum(billing.cost(attempt.usage, PICO[attempt.model]) for attempt in attempts)
+            billed = sum(map(self.cost, attempts))
             if all(attempt.kind in billing.EXACT for attempt in attempts):
                 exact[plan.id] = billed
             else:
                 seen[plan.id] = (billed, sum(self.most(attempt) for attempt in attempts))
         return exact, seen
 
+    def price(self, attempt):
+        return billing.times(PICO[attempt.model], round(TIERS.get(attempt.tier, 1) * 1_000_000))
+
+    def cost(self, attempt):
+        return billing.cost(attempt.usage, self.price(attempt)) + attempt.uses * round(USE * 1e9)
+
     def most(self, attempt):
-        of = billing.cost(attempt.usage, PICO[attempt.model]) if attempt.kind in billing.EXACT else 0
-        return of or billing.bound(attempt, PICO[attempt.model])
+        if attempt.kind in billing.EXACT:
+            return self.cost(attempt)
+        return billing.bound(attempt, self.price(attempt), WINDOW) + attempt.uses_most * round(USE * 1e9)
 
     def judge(self, exact, seen):
         """What was charged of `seen`, and in all. The log lines of what an MCP server has asked for have no request's trace: these are
@@ -331,7 +348,7 @@ class Money(harness.Case):
 
     def test_the_provider_has_billed_what_the_gateway_says(self):
         chance = random.Random(SEED)
-        self.plans = [Plan(id, chance, 1) for id in range(COUNT)]
+        self.plans = [Plan(id, chance) for id in range(COUNT)]
         asyncio.run(self.load())
         harness.wait_for(lambda: sum(gate.metrics().sum("sluice_in_flight") for gate in self.gates) == 0, "the end of all")
         exact, seen = self.bills()

@@ -4,10 +4,12 @@ What a request's answer is like, and costs, stands in the request: the text of i
 
     {"id": 17, "in": 100, "out": 50, "read": 20, "write": 10, "hour": 5, "tries": ["529", "ok"], "deltas": 8}
 
-`in` tokens of input, of which the cache was read or written; `out` of output, in all answers together. `tries` says what becomes of
-each attempt, the last of them of all that follow: "ok"; a status, an error; "reset", closed without an answer; "bad", a whole answer
+`in` tokens of input, of which the cache was read or written; `out` of output, in all answers together; `uses` of a tool that the
+provider runs. `tries` says what becomes of
+each attempt, the last of them of all that follow: "ok"; a status, an error; "filter", that of a content filter; "reset", closed without an answer; "bad", a whole answer
 that is not JSON; "void", an answer without usage; "cut" and "hang", after `after` deltas of a stream (or in front of a JSON answer)
-the connection breaks, or nothing comes any more until the caller leaves. The last four are billed, and the gateway cannot know how
+the connection breaks, or nothing comes any more until the caller leaves; "half", it breaks when the first of several answers has ended.
+The last five are billed, and the gateway cannot know how
 much: such an attempt is not `exact`.
 """
 
@@ -18,12 +20,15 @@ import threading
 
 import harness
 
-EXACT = {"ok", "400", "429", "500", "503", "529"}
-ERRORS = {"400": "invalid_request_error", "429": "rate_limit_error", "500": "api_error", "503": "api_error", "529": "overloaded_error"}
+EXACT = {"ok", "400", "filter", "429", "500", "503", "529"}
+ERRORS = {"400": "invalid_request_error", "429": "rate_limit_error", "500": "api_error", "503": "api_error", "529": "overloaded_error",
+          "filter": "invalid_request_error"}
+BREAKS = {"cut", "hang", "half"}
 DELTA = "word" * 3  # three tokens
 
 Price = collections.namedtuple("Price", "input output read write hour")  # pico-USD a token, as settings in USD a million are
-Attempt = collections.namedtuple("Attempt", "kind model usage bytes output_most")
+# `uses` of tools that the provider runs, of `uses_most` that were permitted; `tier`: "" the usual one.
+Attempt = collections.namedtuple("Attempt", "kind model usage bytes output_most tier uses uses_most", defaults=("", 0, 0))
 Usage = collections.namedtuple("Usage", "input output read write hour")
 NOTHING = Usage(0, 0, 0, 0, 0)
 
@@ -39,9 +44,16 @@ def cost(usage, price):
                 + usage.output * price.output)
 
 
-def bound(attempt, price):
-    """The most that an attempt may be charged (deploy/docs/limits.md)."""
-    return nano((attempt.bytes + 2000) * max(price.input, price.write, price.hour) + attempt.output_most * price.output)
+def bound(attempt, price, window=0):
+    """The most that an attempt may be charged (deploy/docs/limits.md). `window`: the model's, which is full of what a tool of the
+    provider's finds."""
+    prompt = max(attempt.bytes + 2000, window if attempt.uses_most else 0)
+    return nano(prompt * max(price.input, price.write, price.hour) + attempt.output_most * price.output)
+
+
+def times(price, factor):
+    """The prices of a tier, whose factor is in millionths."""
+    return Price(*(-(-each * factor // 1_000_000) for each in price))
 
 
 def usage_of(order, out):
@@ -64,16 +76,17 @@ class Messages:
     path = "/v1/messages"
 
     @staticmethod
-    def counters(usage):
-        return {"input_tokens": usage.input - usage.read - usage.write, "cache_creation_input_tokens": usage.write,
-                "cache_read_input_tokens": usage.read, "output_tokens": usage.output,
-                "cache_creation": {"ephemeral_5m_input_tokens": usage.write - usage.hour, "ephemeral_1h_input_tokens": usage.hour}}
+    def counters(usage, uses=0):
+        counters = {"input_tokens": usage.input - usage.read - usage.write, "cache_creation_input_tokens": usage.write,
+                    "cache_read_input_tokens": usage.read, "output_tokens": usage.output,
+                    "cache_creation": {"ephemeral_5m_input_tokens": usage.write - usage.hour, "ephemeral_1h_input_tokens": usage.hour}}
+        return {**counters, "server_tool_use": {"web_search_requests": uses}} if uses else counters
 
     @classmethod
-    def whole(cls, body, usage):
+    def whole(cls, body, usage, uses):
         answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"],
                   "content": [{"type": "text", "text": DELTA}], "stop_reason": "end_turn", "stop_sequence": None}
-        return {**answer, "usage": cls.counters(usage)} if usage else answer
+        return {**answer, "usage": cls.counters(usage, uses)} if usage else answer
 
     @classmethod
     def front(cls, body, usage):
@@ -88,10 +101,10 @@ class Messages:
         return event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": DELTA}}, "content_block_delta")
 
     @staticmethod
-    def rear(body, usage):
+    def rear(body, usage, uses):
         last = {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}}
         if usage:
-            last["usage"] = {"output_tokens": usage.output}
+            last["usage"] = {"output_tokens": usage.output, **({"server_tool_use": {"web_search_requests": uses}} if uses else {})}
         return event({"type": "content_block_stop", "index": 0}, "content_block_stop") + event(last, "message_delta") + event(
             {"type": "message_stop"}, "message_stop")
 
@@ -111,14 +124,18 @@ class Chat:
                 "prompt_tokens_details": {"cached_tokens": usage.read, "cache_write_tokens": usage.write}}
 
     @classmethod
-    def whole(cls, body, usage):
-        answer = {"id": "c1", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [
+    def whole(cls, body, usage, uses):
+        answer = {"id": "c1", "object": "chat.completion", "created": 1, "model": body["model"], **cls.tier(body), "choices": [
             {"index": index, "message": {"role": "assistant", "content": DELTA}, "finish_reason": "stop"} for index in range(body.get("n", 1))]}
         return {**answer, "usage": cls.counters(usage)} if usage else answer
 
     @staticmethod
-    def chunk(body, choices, **more):
-        return event({"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": choices, **more})
+    def tier(body):
+        return {"service_tier": body["service_tier"]} if "service_tier" in body else {}
+
+    @classmethod
+    def chunk(cls, body, choices, **more):
+        return event({"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": body["model"], **cls.tier(body), "choices": choices, **more})
 
     @classmethod
     def front(cls, body, usage):
@@ -130,8 +147,12 @@ class Chat:
         return cls.chunk(body, [{"index": number % body.get("n", 1), "delta": {"content": DELTA}, "finish_reason": None}])
 
     @classmethod
-    def rear(cls, body, usage):
-        ends = b"".join(cls.chunk(body, [{"index": index, "delta": {}, "finish_reason": "stop"}]) for index in range(body.get("n", 1)))
+    def end(cls, body, index):
+        return cls.chunk(body, [{"index": index, "delta": {}, "finish_reason": "stop"}])
+
+    @classmethod
+    def rear(cls, body, usage, uses):
+        ends = b"".join(cls.end(body, index) for index in range(body.get("n", 1)))
         asked = body.get("stream_options", {}).get("include_usage")
         counted = cls.chunk(body, [], usage=cls.counters(usage)) if usage and asked else b""
         return ends + counted + b"data: [DONE]\n\n"
@@ -215,13 +236,18 @@ class Biller(Server):
         tries, number = order.get("tries", ["ok"]), len(self.attempts[order["id"]])
         kind = tries[min(number, len(tries) - 1)]
         deltas = order.get("deltas", 4)
-        written = order.get("after", 0) if kind in ("cut", "hang") else deltas
+        written = order.get("after", 0) if kind in BREAKS else deltas
         out = order["out"] if written == deltas else 3 * written if body.get("stream") else order["out"]
         usage = NOTHING if kind in ERRORS else usage_of(order, out)
         most = body.get("max_completion_tokens", body.get("max_tokens")) * body.get("n", 1)
-        self.attempts[order["id"]].append(Attempt(kind, body["model"], usage, len(message[2]), most))
+        uses = 0 if kind in ERRORS else order.get("uses", 0)
+        uses_most = sum(tool.get("max_uses", 0) for tool in body.get("tools", []))
+        self.attempts[order["id"]].append(Attempt(kind, body["model"], usage, len(message[2]), most, body.get("service_tier", ""), uses, uses_most))
         if kind in ERRORS:
-            writer.write(answer_bytes(kind, json.dumps(api.error(kind)).encode()))
+            error = api.error(kind)
+            if kind == "filter":
+                error["error"]["code"] = "content_filter"
+            writer.write(answer_bytes("400" if kind == "filter" else kind, json.dumps(error).encode()))
             return True
         if kind == "reset":
             return False
@@ -230,13 +256,15 @@ class Biller(Server):
             return True
         told = None if kind == "void" else usage
         if not body.get("stream"):
-            return await self._whole(api.whole(body, told), kind, order, reader, writer)
+            return await self._whole(api.whole(body, told, uses), kind, order, reader, writer)
         pieces = [api.front(body, told)] + [api.delta(body, number) for number in range(written)]
-        if kind in ("cut", "hang"):
+        if kind == "half":
+            pieces.append(api.end(body, 0))
+        if kind in BREAKS:
             writer.write(STREAM_HEAD + chunk(b"".join(pieces)))
             await writer.drain()
             return await self._breaks(kind, order, reader)
-        writer.write(STREAM_HEAD + chunk(b"".join(pieces)) + chunk(api.rear(body, told)) + b"0\r\n\r\n")
+        writer.write(STREAM_HEAD + chunk(b"".join(pieces)) + chunk(api.rear(body, told, uses)) + b"0\r\n\r\n")
         return True
 
     async def _whole(self, answer, kind, order, reader, writer):

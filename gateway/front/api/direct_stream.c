@@ -17,6 +17,7 @@ bool direct_stream_init(struct direct_call *call)
 		return false;
 	api_stream_init(&s->events, call->api, request->at[API_MODEL].text, request->usage_asked,
 			STREAM_EVENT_MAX, &call->arena);
+	s->events.choices = request->n;
 	if (call->asked->paid != NULL)
 		s->events.paid = &call->asked->paid->seen;
 	call->stream = s;
@@ -129,7 +130,7 @@ static struct slice last_of(struct direct_call *call, const struct sampling_outc
 
 	if (outcome->end != SAMPLING_RESULT)
 		return direct_error_event(call, &outcome->fault, &outcome->data);
-	if (s->broken)
+	if (s->broken || !api_stream_has_reason(&s->events))
 		return direct_error_event(call, &broken, NULL);
 	return slice_absent(s->last) ? api_stream_last(call->api) : s->last;
 }

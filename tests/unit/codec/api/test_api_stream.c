@@ -85,6 +85,8 @@ static void relay_end(struct relay *relay)
 	"data: {\"id\":\"c\",\"model\":" model \
 	",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}" rest "}]}\n\n"
 #define FINISH ",\"finish_reason\":\"stop\""
+#define END_OF(index) \
+	"data: {\"choices\":[{\"index\":" index ",\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
 #define USAGE "data: {\"id\":\"c\",\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\n"
 #define DONE "data: [DONE]\n\n"
 
@@ -215,6 +217,37 @@ static void a_stream_passes_however_it_is_cut(void **state)
 					 row->end != API_STREAM_NOTHING);
 			relay_end(&relay);
 		}
+	}
+}
+
+static void several_answers_end_when_all_of_them_have(void **state)
+{
+	static const struct {
+		const char *in;
+		enum api_stream_got end;
+	} rows[] = {
+		{ END_OF("0") END_OF("1") DONE, API_STREAM_END },
+		{ END_OF("1") END_OF("0") DONE, API_STREAM_END },
+		{ "data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}, "
+		  "{\"finish_reason\":\"length\",\"index\":1}]}\n\n" DONE,
+		  API_STREAM_END },
+		{ END_OF("0") DONE, API_STREAM_BROKEN },
+		{ END_OF("0") END_OF("0") DONE, API_STREAM_BROKEN },
+		{ END_OF("0") END_OF("-1") DONE, API_STREAM_BROKEN },
+		{ END_OF("0") END_OF("99") DONE, API_STREAM_BROKEN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct relay relay;
+		relay_begin(&relay, API_CHAT, SLICE(ASKED), false, 1 << 16, 4096);
+		relay.stream.choices = 2;
+		relay_feed(&relay, slice_str(rows[i].in), 5);
+		if (relay.end != rows[i].end)
+			fail_msg("%s: ends with %d", rows[i].in, (int)relay.end);
+		assert_int_equal(api_stream_has_reason(&relay.stream),
+				 rows[i].end == API_STREAM_END);
+		relay_end(&relay);
 	}
 }
 
@@ -376,6 +409,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_passes_however_it_is_cut),
+		cmocka_unit_test(several_answers_end_when_all_of_them_have),
 		cmocka_unit_test(events_are_bounded),
 		cmocka_unit_test(memory_that_is_exhausted_ends_it),
 		cmocka_unit_test(golden_streams_pass),
