@@ -17,6 +17,7 @@ set(layers
 	"codec/dialect/openai      codec/base codec/isa codec/json codec/sse codec/schema codec/mcp codec/tbl codec/dialect"
 	"codec/dialect/responses   codec/base codec/isa codec/json codec/sse codec/schema codec/mcp codec/tbl codec/dialect"
 	"codec/api                 codec/base codec/json codec/mcp codec/sse"
+	"codec/cross               codec/base codec/json codec/mcp codec/api codec/dialect"
 	"codec                     codec/"
 	"tenants                   codec/"
 	"routing                   codec/"

@@ -41,3 +41,5 @@ ADJUSTMENT(RESPONSE_FORMAT_DROPPED, "response_format_dropped", "the model refuse
 ADJUSTMENT(TOOL_CHOICE_DROPPED, "tool_choice_dropped", "the model refused tool_choice: left out, and the answer checked")
 ADJUSTMENT(PARALLEL_DROPPED, "parallel_tool_calls_dropped", "the model refused to be limited to one call at a time")
 ADJUSTMENT(EFFORT_DROPPED, "reasoning_effort_dropped", "the model refused the reasoning effort of its profile")
+ADJUSTMENT(MEMBERS_DROPPED, "members_dropped", "members of the caller's API that the model's provider has nothing like left out")
+ADJUSTMENT(ARGUMENTS_REPLACED, "tool_arguments_replaced", "arguments of an earlier call were no JSON object: it has none")
