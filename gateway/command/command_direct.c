@@ -107,7 +107,6 @@ void walk_log_front(struct walk *walk)
 	must(call->asked != NULL);
 	call->asked->raw = (struct sampling_raw){
 		.dialect = api_is_anthropic(front->api) ? DIALECT_ANTHROPIC : DIALECT_OPENAI,
-		.only = true,
 	};
 	if (has_named_one(&walk->logged.route))
 		call->asked->raw.model = walk->logged.route.hint;

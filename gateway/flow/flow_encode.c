@@ -58,9 +58,11 @@ static struct slice head_of(const struct flow *flow, const struct config *config
 }
 
 /* In the core's own words. */
-static enum err encode(struct flow *flow, const struct flow_env *env,
-		       const struct provider *provider, const struct model *model,
-		       struct fault *fault)
+static inline __attribute__((always_inline)) enum err encode(struct flow *flow,
+							     const struct flow_env *env,
+							     const struct provider *provider,
+							     const struct model *model,
+							     struct fault *fault)
 {
 	struct encode_in in = {
 		.request = flow_schema_request(flow),
@@ -80,6 +82,21 @@ static enum err encode(struct flow *flow, const struct flow_env *env,
 		       : err;
 }
 
+/* In the caller's own words where the provider speaks its format, else in the core's. */
+static __attribute__((noinline)) enum err encode_raw(struct flow *flow, const struct flow_env *env,
+						     const struct provider *provider,
+						     const struct model *model, struct fault *fault)
+{
+	flow->attempt.raw = flow->ask->raw->dialect == provider->dialect;
+	if (flow->attempt.raw) {
+		flow->attempt.wants_stream =
+			flow->ask->relay == SAMPLING_DELTAS && !flow->attempt.in_one_piece;
+		return flow_raw_encode(flow, provider, model);
+	}
+	const enum err err = flow_raw_cross(flow, fault);
+	return err == ERR_OK ? encode(flow, env, provider, model, fault) : err;
+}
+
 enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 {
 	const struct config *config = env->config;
@@ -93,15 +110,9 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 		lessons |= flow->retries.lessons;
 	profile_learn_all(&flow->made->profile, lessons);
 	flow->attempt.wants_stream = flow_stream_wanted(flow);
-	if (flow->ask->raw != NULL) {
-		flow->attempt.raw = flow->ask->raw->dialect == provider->dialect;
-		if (flow->attempt.raw)
-			flow->attempt.wants_stream =
-				flow->ask->relay == SAMPLING_DELTAS && !flow->attempt.in_one_piece;
-	}
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
-	enum err err = flow->attempt.raw ? flow_raw_encode(flow, provider, model)
-					 : encode(flow, env, provider, model, &fault);
+	enum err err = flow->ask->raw == NULL ? encode(flow, env, provider, model, &fault)
+					      : encode_raw(flow, env, provider, model, &fault);
 	if (err == ERR_OK) {
 		gather_trim(&flow->made->encoded.body);
 		flow->totals.adjustments =

@@ -68,7 +68,8 @@ struct sampling_extra {
 
 /* A request that the front has in a provider's own format. Where the provider speaks that, `write` makes the body that
  * is sent, and the provider's bytes come back as they are (.raw, outcome.answer): nothing of ours is applied to either. Any
- * other provider gets what the core makes of the ask's request. Lives as the ask does. */
+ * other provider gets what the core makes of the ask's request, which `cross` has made whole by then; where a model is
+ * named, nobody else is asked as long as a provider of that format has it. Lives as the ask does. */
 struct sampling_raw {
 	enum dialect_id dialect;
 	/* The one model that is asked for, raw: whoever is permitted and has that name (routing/name.h), no other; nobody
@@ -99,6 +100,11 @@ struct sampling_raw {
 	struct sampling_extra most; /* of which money is reserved; where `cost` is not NULL */
 	/* The core's: what `suits` said of the last model that it refused; err ERR_OK: of none. */
 	struct fault unsuited;
+	/* The ask's request as the core reads one, in place of what policy and limits have judged: once, in front of the
+	 * first attempt at a provider of another format. ERR_OK, or *fault says why there is none. Calls nothing of the
+	 * core. NULL: it is that from the beginning. */
+	enum err (*cross)(struct sampling_raw *raw, struct arena *into, struct fault *fault);
+	bool crossed; /* set by the core: that was done */
 	/* Set by `write`: the most tokens that may be billed for the answer where that is not target->max_tokens, because
 	 * less was asked for, or several answers. 0: it is. */
 	uint64_t output_most;

@@ -48,11 +48,22 @@ static void keep_suited(const struct flow *flow, const struct config *config, st
 	}
 }
 
+/* The same, unless none is left. */
+static void prefer_format(const struct config *config, enum dialect_id dialect,
+			  struct bitset *models)
+{
+	struct bitset same = *models;
+
+	keep_format(config, dialect, &same);
+	if (bitset_any(&same))
+		*models = same;
+}
+
 bool flow_raw_models(const struct flow *flow, const struct config *config, struct bitset *out)
 {
 	struct sampling_raw *raw = flow->ask->raw;
 
-	if (raw == NULL || (slice_absent(raw->model) && !raw->only))
+	if (raw == NULL)
 		return false;
 	if (slice_absent(raw->model))
 		*out = flow->caller.plan->models;
@@ -61,6 +72,8 @@ bool flow_raw_models(const struct flow *flow, const struct config *config, struc
 	if (raw->only)
 		keep_format(config, raw->dialect, out);
 	keep_suited(flow, config, out);
+	if (!slice_absent(raw->model))
+		prefer_format(config, raw->dialect, out);
 	return true;
 }
 
@@ -141,6 +154,21 @@ uint64_t flow_raw_input(const struct flow *flow)
 }
 
 /* ---- its head ---- */
+
+enum err flow_raw_cross(struct flow *flow, struct fault *fault)
+{
+	struct sampling_raw *raw = flow->ask->raw;
+
+	if (raw->crossed || raw->cross == NULL)
+		return ERR_OK;
+	enum err err = raw->cross(raw, flow->arena, fault);
+	if (err != ERR_OK)
+		return err;
+	raw->crossed = true;
+	flow->walk.asked_system = flow->ask->request->system;
+	flow->totals.asked_adjustments |= flow->ask->request->adjustments;
+	return policy_apply(flow->caller.plan, flow->arena, flow->ask->request);
+}
 
 struct slice flow_raw_head(const struct flow *flow, struct slice head)
 {

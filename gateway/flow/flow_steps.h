@@ -164,6 +164,8 @@ MUST_USE enum err flow_raw_encode(struct flow *flow, const struct provider *prov
 /* Tokens of input that it is taken for when a model is chosen. */
 uint64_t flow_raw_input(const struct flow *flow);
 /* The head of its request, which ends in the empty line, with the front's own lines; absent: no memory. */
+/* The request of a front as the core's own, under the plan's policy; once. */
+MUST_USE enum err flow_raw_cross(struct flow *flow, struct fault *fault);
 MUST_USE struct slice flow_raw_head(const struct flow *flow, struct slice head);
 
 /* flow_raw_cost.c: of an attempt whose request the front has written */

@@ -73,7 +73,7 @@ class Commands(harness.Case):
                       self.run_command("translate", "messages", {"model": "claude-test", "max_tokens": 9, "messages": HI}))
 
     def test_what_is_refused_is_said_in_the_words_of_the_gateway(self):
-        rows = [("messages", {"model": "claude-test", "messages": HI}), ("messages", {"model": "gpt-test", "max_tokens": 9, "messages": HI}),
+        rows = [("messages", {"model": "claude-test", "messages": HI}), ("messages", {"model": "gpt-test", "max_tokens": 9, "messages": HI, "novel": 1}),
                 ("chat", {"model": "gpt-test", "messages": HI, "route": "x"}), ("chat", {"model": "nobody", "messages": HI}),
                 ("chat", b"{"), ("chat", {"model": "gpt-test", "messages": HI, "tools": [{"type": "web_search"}]})]
         for front, body in rows:
@@ -87,13 +87,19 @@ class Commands(harness.Case):
         said = json.loads(self.run_command("translate", "chat", {"model": "gpt-test", "messages": HI}, code=1, tenant="strict"))
         self.assertIn("Policy", said["error"]["message"])
 
+    def test_a_model_of_another_format_gets_its_own(self):
+        said = self.translated("messages", {"model": "gpt-test", "max_tokens": 9, "messages": HI, "top_k": 3})
+        self.assertEqual(said["url"], self.simulated.url + PATHS["chat"])
+        self.assertEqual(said["adjustments"], ["members_dropped"])
+        self.assertEqual(said["body"]["messages"], HI)
+
     def test_explain_knows_that_a_named_model_is_that_model(self):
         body = {"model": "small", "messages": HI}
         said = json.loads(self.run_command("explain", "chat", body, "--format", "json"))
         self.assertEqual(said["winner"], "gpt-test")
         verdicts = {row["model"]: row["verdict"] for row in said["candidates"]}
         self.assertEqual(verdicts, {"claude-test": "not_permitted", "gpt-test": "candidate", "gpt-best": "not_permitted"})
-        said = json.loads(self.run_command("explain", "chat", {**body, "model": "claude-test"}, "--format", "json", code=1))
+        said = json.loads(self.run_command("explain", "chat", {**body, "model": "claude-tes"}, "--format", "json", code=1))
         self.assertEqual((said["winner"], said["reason"]), (None, "model_unknown"))
         answer = self.running.post(json.dumps(body).encode(), path=PATHS["chat"])
         request_id = answer.headers["x-request-id"]
@@ -105,7 +111,7 @@ class Commands(harness.Case):
         self.assertEqual({row["model"]: row["verdict"] for row in logged["candidates"]}, verdicts)
 
     def test_explain_decides_once_more_what_was_left_to_it(self):
-        for model, header, winner in (("auto", "", "gpt-best"), ("auto", "cost=1", "gpt-test"), ("auto", 'hints="gpt-b"', "gpt-best"),
+        for model, header, winner in (("auto", "", "claude-test"), ("auto", "cost=1", "gpt-test"), ("auto", 'hints="gpt-b"', "gpt-best"),
                                       ("AUTO", 'cost=0.5; hints="small"', "gpt-test"), ("gpt-mini-4", "", "gpt-test"),
                                       ("openai/gpt-best", "", "gpt-best")):
             with self.subTest("%s %s" % (model, header)):

@@ -2,9 +2,9 @@
  * `POST /v1/chat/completions` (codec/api/api.h says what passes and what is changed).
  *
  * direct_request.c decides what a request asks and writes the provider's, direct_auto.c chooses among several models,
- * direct_answer.c writes answers, direct_stream.c passes event streams on; direct_copy.c is what has to do with copies
- * (Idempotency-Key), of JSON answers alone; direct_front.c drives them. direct_now.h has the paths that are answered at
- * once. */
+ * direct_answer.c writes answers, direct_stream.c passes event streams on, direct_cross.c translates for providers of another
+ * format; direct_copy.c is what has to do with copies (Idempotency-Key), of JSON answers alone; direct_front.c drives them.
+ * direct_now.h has the paths that are answered at once. */
 #ifndef GATEWAY_FRONT_API_DIRECT_H
 #define GATEWAY_FRONT_API_DIRECT_H
 
@@ -13,6 +13,7 @@
 #include "codec/api/api_headers.h"
 #include "codec/api/api_request.h"
 #include "codec/api/api_stream.h"
+#include "codec/cross/cross_stream.h"
 #include "gateway/front/front.h"
 
 enum { DIRECT_MAGIC = 0x44495245 };
@@ -51,6 +52,9 @@ struct direct_asked {
 	bool store_disabled;
 	struct api_granted granted;
 	struct direct_paid *paid; /* in the arena; NULL: the answer costs its tokens */
+	/* For a provider of another format. */
+	uint32_t tokens_max; /* the plan's */
+	bool schema;         /* cross_request.schema */
 };
 
 static inline struct direct_asked *direct_of_raw(struct sampling_raw *raw)
@@ -61,6 +65,8 @@ static inline struct direct_asked *direct_of_raw(struct sampling_raw *raw)
 /* A stream to the caller. */
 struct direct_stream {
 	struct api_stream events;
+	struct cross_stream
+		*cross; /* instead of it, of a provider of another format; NULL: not so far */
 	struct api_buffer filling, sending;
 	struct slice
 		last; /* the event that ends it, kept back until the core says that the answer is whole */
@@ -177,6 +183,18 @@ void direct_digest(void *owner, struct sha256_sum *sum);
 struct slice direct_keep(void *owner, const struct sampling_outcome *outcome);
 /* The answer of a copy (SAMPLING_COPY). */
 void direct_write_copy(struct direct_call *call, const struct sampling_outcome *outcome);
+/* ---- direct_cross.c: a provider of another format ---- */
+
+/* As sampling_raw.cross. */
+MUST_USE enum err direct_cross_request(struct sampling_raw *raw, struct arena *into,
+				       struct fault *fault);
+/* The body of a whole answer, or all events of a stream of which none has left. False: no memory. */
+MUST_USE bool direct_cross_answer(struct direct_call *call, const struct sampling_outcome *outcome);
+/* As sampling_front.delta. */
+void direct_cross_take(void *owner, const struct stream_delta *delta, nsec_t now);
+/* What is left of a stream that has begun; absent: no memory. */
+MUST_USE struct slice direct_cross_end(struct direct_call *call,
+				       const struct sampling_outcome *outcome);
 
 /* ---- direct_stream.c ---- */
 
@@ -184,6 +202,8 @@ void direct_write_copy(struct direct_call *call, const struct sampling_outcome *
 MUST_USE bool direct_stream_init(struct direct_call *call);
 /* As sampling_front.raw. */
 void direct_stream_take(void *owner, struct slice bytes, nsec_t now);
+/* Adds events, and sends what can be sent; a caller that does not keep up lets the provider wait. */
+void direct_stream_add(struct direct_call *call, struct slice events);
 /* The outcome of a stream that has begun. */
 void direct_stream_end(struct direct_call *call, const struct sampling_outcome *outcome);
 /* What was given last has left. */

@@ -158,12 +158,32 @@ static bool put_answer(struct direct_call *call, const struct provider_answer *a
 	       gather_done(&call->answer.body) == ERR_OK;
 }
 
+/* A provider of another format has answered. */
+static void write_crossed(struct direct_call *call, const struct sampling_outcome *outcome)
+{
+	const bool stream = call->stream != NULL;
+
+	call->asked->adjustments = outcome->result->adjustments;
+	direct_begin_answer(call, 200,
+			    stream ? SLICE("text/event-stream") : SLICE("application/json"));
+	add_outcome(call, outcome);
+	if (!stream)
+		direct_add_field(call, SLICE("sluice-usd"),
+				 usd_text(outcome->usd_nano, &call->arena));
+	if (!direct_cross_answer(call, outcome))
+		(void)direct_refuse_err(call, ERR_BUSY);
+}
+
 static void write_result(struct direct_call *call, const struct sampling_outcome *outcome)
 {
 	static const struct fault no_answer = { .err = ERR_PROVIDER_ANSWER,
 						.offset = FAULT_NO_OFFSET };
 	const struct provider_answer *answer = outcome->answer;
 
+	if (answer == NULL && call->asked->raw.crossed) {
+		write_crossed(call, outcome);
+		return;
+	}
 	if (answer == NULL ||
 	    call->stream != NULL) { /* it came in the other form than was asked for */
 		(void)direct_refuse(call, &no_answer, NULL);

@@ -63,6 +63,7 @@ static void on_done(void *owner, const struct sampling_outcome *outcome)
 const struct sampling_front direct_messages_sampling = {
 	.name = "messages",
 	.digest = direct_digest,
+	.delta = direct_cross_take,
 	.raw = direct_stream_take,
 	.keep = direct_keep,
 	.done = on_done,
@@ -72,6 +73,7 @@ const struct sampling_front direct_messages_sampling = {
 const struct sampling_front direct_chat_sampling = {
 	.name = "chat",
 	.digest = direct_digest,
+	.delta = direct_cross_take,
 	.raw = direct_stream_take,
 	.keep = direct_keep,
 	.done = on_done,

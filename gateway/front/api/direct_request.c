@@ -243,8 +243,8 @@ static enum err read_asked(struct direct_call *call, struct json_work *json, str
 		.call = call,
 		.raw = { .dialect =
 				 api_is_anthropic(call->api) ? DIALECT_ANTHROPIC : DIALECT_OPENAI,
-			 .only = true,
-			 .write = write_raw },
+			 .write = write_raw,
+			 .cross = direct_cross_request },
 	};
 	err = api_request_read(call->api, call->in->body, json, &call->arena, &asked->request,
 			       fault);
@@ -262,6 +262,8 @@ static enum err read_asked(struct direct_call *call, struct json_work *json, str
 	asked->raw.cached_1h = asked->request.cached_1h;
 	if (err == ERR_OK)
 		err = direct_read_model(call, fault);
+	asked->raw.only = asked->request.sealed; /* nobody else can read it */
+	asked->tokens_max = call->caller.plan->limits.max_tokens;
 	fault->err = err;
 	return err;
 }

@@ -70,6 +70,18 @@ static void flush(struct direct_call *call)
 			  piece);
 }
 
+/* A caller that does not keep up lets the provider wait. */
+static void send_on(struct direct_call *call)
+{
+	struct direct_stream *s = call->stream;
+
+	flush(call);
+	if (s->filling.len > WAITING_MAX && !s->paused) {
+		s->paused = true;
+		sampling_pause(call->call);
+	}
+}
+
 /* The piece of api_stream_next; false: nothing more of this read is passed on. */
 static bool take_piece(struct direct_call *call, enum api_stream_got got, struct slice piece)
 {
@@ -107,11 +119,13 @@ void direct_stream_take(void *owner, struct slice bytes, nsec_t now)
 	api_stream_feed(&s->events, bytes);
 	while (take_piece(call, api_stream_next(&s->events, &piece), piece))
 		continue;
-	flush(call);
-	if (s->filling.len > WAITING_MAX && !s->paused) {
-		s->paused = true;
-		sampling_pause(call->call);
-	}
+	send_on(call);
+}
+
+void direct_stream_add(struct direct_call *call, struct slice events)
+{
+	call->stream->broken |= !add(call, events);
+	send_on(call);
 }
 
 static void end(struct direct_call *call)
@@ -132,6 +146,8 @@ static struct slice last_of(struct direct_call *call, const struct sampling_outc
 		return direct_error_event(call, &outcome->fault, &outcome->data);
 	if (s->broken || !api_stream_has_reason(&s->events))
 		return direct_error_event(call, &broken, NULL);
+	if (s->cross != NULL)
+		return direct_cross_end(call, outcome);
 	return slice_absent(s->last) ? api_stream_last(call->api) : s->last;
 }
 

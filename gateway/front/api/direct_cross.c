@@ -1,0 +1,127 @@
+/* direct_cross.c - a caller of one API, and a provider of another format (codec/cross). */
+#include "codec/cross/cross.h"
+#include "codec/set.h"
+#include "gateway/front/api/direct.h"
+
+#include "codec/base/must.h"
+
+static struct cross_names names_of(const struct direct_call *call)
+{
+	return (struct cross_names){
+		.id = slice_of(call->ids.request_id, REQUEST_ID_HEX),
+		.model = call->asked->request.at[API_MODEL].text,
+		.created_s = call->ask.started_wall_ns / SEC,
+		.input_tokens = sampling_count(&call->asked->view, call->ask.body.len),
+	};
+}
+
+/* ---- the request ---- */
+
+/* Where something stands in the caller's body; what the core's reader calls params is all of it there. */
+static void tell_place(struct fault *fault)
+{
+	static const struct slice front = SLICE_INIT("$.params.");
+
+	fault->offset = FAULT_NO_OFFSET;
+	if (slice_starts(fault->path, front))
+		fault->path = slice_of(fault->path.at + front.len, fault->path.len - front.len);
+}
+
+enum err direct_cross_request(struct sampling_raw *raw, struct arena *into, struct fault *fault)
+{
+	struct direct_asked *asked = CONTAINER_OF(raw, struct direct_asked, raw);
+	struct json_work *json = asked->call->host->json;
+	struct sampling_request request;
+	struct cross_request made;
+	struct jsonrpc rpc;
+
+	enum err err =
+		cross_request_make(&asked->request, asked->tokens_max, json, into, &made, fault);
+	if (err == ERR_OK)
+		err = sampling_read(made.body, REVISION_2025_11_25, NULL, json, into, &rpc,
+				    &request, fault);
+	if (err != ERR_OK) {
+		tell_place(fault);
+		return err;
+	}
+	request.prefer = asked->view.prefer; /* which routing has gone by */
+	request.adjustments |= made.adjustments;
+	if (asked->request.api == API_CHAT) /* where each result is a message of its own */
+		request.adjustments &= ~ADJUST_BIT(ADJUST_RESULTS_MERGED);
+	asked->view = request;
+	asked->schema = made.schema;
+	asked->adjustments = request.adjustments;
+	return ERR_OK;
+}
+
+/* ---- the answer ---- */
+
+static void begin_stream(struct direct_call *call, struct cross_stream *s)
+{
+	const struct cross_names names = names_of(call);
+
+	cross_stream_init(s, call->api, &names, call->asked->schema,
+			  call->asked->request.usage_asked, &call->arena);
+}
+
+bool direct_cross_answer(struct direct_call *call, const struct sampling_outcome *outcome)
+{
+	const struct cross_names names = names_of(call);
+	struct gather *body = &call->answer.body;
+
+	if (call->stream == NULL) {
+		cross_answer(body, call->api, &names, call->asked->schema, outcome->result);
+	} else {
+		struct cross_stream s;
+		begin_stream(call, &s);
+		if (!cross_stream_end(&s, outcome->result, false, body))
+			return false;
+	}
+	return gather_done(body) == ERR_OK;
+}
+
+/* ---- a stream ---- */
+
+/* What was written; absent: no memory, or nothing. */
+static struct slice written(struct gather *g, struct arena *into)
+{
+	if (gather_done(g) != ERR_OK || g->total == 0)
+		return slice_of(NULL, 0);
+	return gather_flat(g, into);
+}
+
+void direct_cross_take(void *owner, const struct stream_delta *delta, nsec_t now)
+{
+	struct direct_call *call = owner;
+	struct direct_stream *s = call->stream;
+	struct gather events;
+
+	(void)now;
+	must(s != NULL);
+	if (s->broken)
+		return;
+	if (s->cross == NULL) {
+		s->cross = arena_take(&call->arena, sizeof(*s->cross));
+		if (s->cross == NULL) {
+			s->broken = true;
+			return;
+		}
+		begin_stream(call, s->cross);
+	}
+	gather_init(&events, &call->arena);
+	s->broken = !cross_stream_delta(s->cross, delta, &events);
+	const struct slice text = written(&events, &call->arena);
+	s->broken |= events.failed;
+	if (!slice_absent(text))
+		direct_stream_add(call, text);
+}
+
+struct slice direct_cross_end(struct direct_call *call, const struct sampling_outcome *outcome)
+{
+	struct gather events;
+
+	gather_init(&events, &call->arena);
+	if (!cross_stream_end(call->stream->cross, outcome->result, true, &events))
+		return slice_of(NULL, 0);
+	return written(&events, &call->arena);
+}
