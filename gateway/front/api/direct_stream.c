@@ -144,10 +144,10 @@ static struct slice last_of(struct direct_call *call, const struct sampling_outc
 
 	if (outcome->end != SAMPLING_RESULT)
 		return direct_error_event(call, &outcome->fault, &outcome->data);
+	if (s->cross != NULL && !s->broken)
+		return direct_cross_end(call, outcome);
 	if (s->broken || !api_stream_has_reason(&s->events))
 		return direct_error_event(call, &broken, NULL);
-	if (s->cross != NULL)
-		return direct_cross_end(call, outcome);
 	return slice_absent(s->last) ? api_stream_last(call->api) : s->last;
 }
 
