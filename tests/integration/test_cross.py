@@ -326,6 +326,15 @@ class Cross(harness.Case):
             self.assertEqual([json.loads(call[2]) for call in calls], [{"city": "Rome"}, {}])
             self.assertEqual(usage and usage["completion_tokens"], 3 if asked else None)
 
+    def test_a_long_stream_takes_no_memory_for_each_of_its_pieces(self):
+        gateway = self.start()
+        pieces = ["%d " % n for n in range(120000)]
+        self.streams(chunk({"role": "assistant", "content": ""}) + "".join(chunk({"content": piece}) for piece in pieces)
+                     + chunk({}, "stop") + "data: [DONE]\n\n")
+        _, answer = self.messages(gateway, stream=True)
+        blocks, reason, _ = assembled_messages(answer.body.decode())
+        self.assertEqual((blocks[0]["text"], reason), ("".join(pieces), "end_turn"))
+
     # ---- both ----
 
     def test_a_schema_of_the_answer_is_asked_for_and_its_json_is_the_text(self):

@@ -202,8 +202,8 @@ MUST_USE struct slice direct_cross_end(struct direct_call *call,
 MUST_USE bool direct_stream_init(struct direct_call *call);
 /* As sampling_front.raw. */
 void direct_stream_take(void *owner, struct slice bytes, nsec_t now);
-/* Adds events, and sends what can be sent; a caller that does not keep up lets the provider wait. */
-void direct_stream_add(struct direct_call *call, struct slice events);
+/* Adds events, which are copied, and sends what can be sent; a caller that does not keep up lets the provider wait. */
+void direct_stream_add(struct direct_call *call, const struct gather *events);
 /* The outcome of a stream that has begun. */
 void direct_stream_end(struct direct_call *call, const struct sampling_outcome *outcome);
 /* What was given last has left. */

@@ -82,19 +82,23 @@ bool direct_cross_answer(struct direct_call *call, const struct sampling_outcome
 
 /* ---- a stream ---- */
 
-/* What was written; absent: no memory, or nothing. */
-static struct slice written(struct gather *g, struct arena *into)
+/* Memory for the events of one piece is gone when they are added: a long answer has many. */
+static void take(struct direct_call *call, const struct stream_delta *delta, struct arena *scratch)
 {
-	if (gather_done(g) != ERR_OK || g->total == 0)
-		return slice_of(NULL, 0);
-	return gather_flat(g, into);
+	struct direct_stream *s = call->stream;
+	struct gather events;
+
+	gather_init(&events, scratch);
+	s->broken = !cross_stream_delta(s->cross, delta, &events) || gather_done(&events) != ERR_OK;
+	if (!s->broken && events.total != 0)
+		direct_stream_add(call, &events);
 }
 
 void direct_cross_take(void *owner, const struct stream_delta *delta, nsec_t now)
 {
 	struct direct_call *call = owner;
 	struct direct_stream *s = call->stream;
-	struct gather events;
+	struct arena scratch;
 
 	(void)now;
 	must(s != NULL);
@@ -102,18 +106,14 @@ void direct_cross_take(void *owner, const struct stream_delta *delta, nsec_t now
 		return;
 	if (s->cross == NULL) {
 		s->cross = arena_take(&call->arena, sizeof(*s->cross));
-		if (s->cross == NULL) {
-			s->broken = true;
+		s->broken = s->cross == NULL;
+		if (s->broken)
 			return;
-		}
 		begin_stream(call, s->cross);
 	}
-	gather_init(&events, &call->arena);
-	s->broken = !cross_stream_delta(s->cross, delta, &events);
-	const struct slice text = written(&events, &call->arena);
-	s->broken |= events.failed;
-	if (!slice_absent(text))
-		direct_stream_add(call, text);
+	arena_init(&scratch, call->host->arenas, REQUEST_ARENA_MAX);
+	take(call, delta, &scratch);
+	arena_give(&scratch);
 }
 
 struct slice direct_cross_end(struct direct_call *call, const struct sampling_outcome *outcome)
@@ -121,7 +121,8 @@ struct slice direct_cross_end(struct direct_call *call, const struct sampling_ou
 	struct gather events;
 
 	gather_init(&events, &call->arena);
-	if (!cross_stream_end(call->stream->cross, outcome->result, true, &events))
+	if (!cross_stream_end(call->stream->cross, outcome->result, true, &events) ||
+	    gather_done(&events) != ERR_OK)
 		return slice_of(NULL, 0);
-	return written(&events, &call->arena);
+	return gather_flat(&events, &call->arena);
 }

@@ -122,9 +122,11 @@ void direct_stream_take(void *owner, struct slice bytes, nsec_t now)
 	send_on(call);
 }
 
-void direct_stream_add(struct direct_call *call, struct slice events)
+void direct_stream_add(struct direct_call *call, const struct gather *events)
 {
-	call->stream->broken |= !add(call, events);
+	for (uint32_t i = 0; i < events->count && !call->stream->broken; i++)
+		call->stream->broken =
+			!add(call, slice_of(events->v[i].iov_base, events->v[i].iov_len));
 	send_on(call);
 }
 
