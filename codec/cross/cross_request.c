@@ -72,7 +72,8 @@ static bool says_nothing(struct slice value)
 static const char *name_text(struct cross *c, struct slice quoted)
 {
 	const struct slice plain = cross_inside(quoted);
-	char *text = plain.len > API_NAME_MAX ? NULL : arena_take(c->into, plain.len + 1);
+	const bool fits = plain.len != 0 && plain.len <= API_NAME_MAX;
+	char *text = fits ? arena_take(c->into, plain.len + 1) : NULL;
 
 	if (text == NULL || memchr(plain.at, '\\', plain.len) != NULL)
 		return "a member";
