@@ -27,6 +27,8 @@ static enum err reason_of(const struct api_error *error)
 
 	if (error->fault.err == ERR_PROVIDER_REJECTED && status == 413)
 		return ERR_BODY_TOO_LARGE;
+	if (error->fault.err == ERR_PROVIDER_REJECTED && status >= 401 && status <= 403)
+		return ERR_PROVIDER_OPERATOR; /* whatever it says: it is not the caller's account */
 	if (error->fault.err == ERR_PROVIDER_DOWN && (status == 503 || status == 529))
 		return ERR_BUSY;
 	return error->fault.err;

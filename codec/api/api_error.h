@@ -36,7 +36,8 @@ struct api_error {
 	uint64_t tokens, tokens_max;
 };
 
-/* The row of an error; not of ERR_OK. A provider that said 413 keeps it, and one that said 503 or 529 is overloaded. */
+/* The row of an error; not of ERR_OK. A provider that said 413 keeps it, and one that said 503 or 529 is overloaded; what it
+ * says of its account, 401 to 403, is the operator's. */
 struct api_error_row api_error_row(enum api api, const struct api_error *error);
 
 /* The body. The fault's path and detail are in its message. */

@@ -3,6 +3,7 @@
 #include "codec/json/json_loose.h"
 #include "codec/json/json_scan.h"
 #include "codec/json/json_write.h"
+#include "codec/sse/sse_cut.h"
 
 struct redaction {
 	const struct slice *secrets;
@@ -149,8 +150,12 @@ static bool put_string(struct redaction *r, struct slice raw)
 
 	if (slice_absent(plain))
 		return false;
+	size_t at = 0;
 	gather_lit(&r->out, "\"");
-	put_clean(r, plain, escaped);
+	if (escaped && find_secret(r, plain, &at) == 0)
+		gather_raw(&r->out, raw);
+	else
+		put_clean(r, plain, escaped);
 	gather_lit(&r->out, "\"");
 	return true;
 }
@@ -203,4 +208,38 @@ struct slice api_redact(enum api api, struct slice body, const struct slice *sec
 		at = to + 1;
 	}
 	return gather_done(&r.out) == ERR_OK ? gather_flat(&r.out, into) : none;
+}
+
+/* ---- the same as an event ---- */
+
+static void put_lines(struct gather *g, struct slice data)
+{
+	while (!slice_absent(data)) {
+		gather_lit(g, "data: ");
+		gather_raw(g, slice_cut(&data, '\n'));
+		gather_lit(g, "\n");
+	}
+	gather_lit(g, "\n");
+}
+
+struct slice api_redact_event(enum api api, struct slice event, const struct slice *secrets,
+			      size_t count, struct json_work *work, struct arena *into)
+{
+	const struct slice none = { NULL, 0 };
+	struct sse_cut_piece piece;
+	struct sse_cut cut;
+	struct gather g;
+
+	sse_cut_init(&cut);
+	if (event.len > API_REDACT_EVENT_MAX ||
+	    sse_cut_next(&cut, event, into, &piece) != SSE_CUT_EVENT || slice_absent(piece.data))
+		return none;
+	const struct slice clean = api_redact(api, piece.data, secrets, count, work, into);
+	if (slice_absent(clean))
+		return none;
+	gather_init(&g, into);
+	if (api_is_anthropic(api)) /* without it SDKs pass it over */
+		gather_lit(&g, "event: error\n");
+	put_lines(&g, clean);
+	return gather_done(&g) == ERR_OK ? gather_flat(&g, into) : none;
 }

@@ -16,4 +16,10 @@ enum { API_REDACT_MAX = 64 * 1024 };
 MUST_USE struct slice api_redact(enum api api, struct slice body, const struct slice *secrets,
 				 size_t count, struct json_work *work, struct arena *into);
 
+/* The same of an event of a stream: its data as an event of that API, and nothing else of its lines. More than API_REDACT_EVENT_MAX bytes are too large. */
+enum { API_REDACT_EVENT_MAX = 2 * API_REDACT_MAX };
+MUST_USE struct slice api_redact_event(enum api api, struct slice event,
+				       const struct slice *secrets, size_t count,
+				       struct json_work *work, struct arena *into);
+
 #endif

@@ -26,6 +26,12 @@ struct slice api_stream_last(enum api api)
 		       : SLICE("data: [DONE]\n\n");
 }
 
+struct slice api_stream_ping(enum api api)
+{
+	return api_is_anthropic(api) ? SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n")
+				     : SLICE(": ping\n\n");
+}
+
 void api_stream_feed(struct api_stream *s, struct slice bytes)
 {
 	must(s->over || s->fed.len == 0);
@@ -142,6 +148,7 @@ static enum api_stream_got take_event(struct api_stream *s, const struct sse_cut
 	case API_EVENT_BROKEN:
 		return end(s, API_STREAM_BROKEN);
 	}
+	s->begun |= !slice_absent(event->data);
 	s->editing = s->edits.count != 0;
 	s->edit_at = 0;
 	return !s->editing || mcp_edits_next(&s->edits, &s->edit_at, piece) ? API_STREAM_PIECE

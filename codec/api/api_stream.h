@@ -6,8 +6,8 @@
  *   Messages   `model` of message_start is the caller's name for it
  *   Chat       `model` of every chunk likewise. A chunk without choices goes no further, unless it has the usage that the
  *              caller has asked for; a choice without a delta gets an empty one (Azure has both)
- *   both       the event of an error is not passed: it is the provider's text. Nor is what ends a stream that has no
- *              stop reason: such a stream is broken
+ *   both       the event of an error is not passed as it is: it is the provider's text (api_redact_event). Nor is what
+ *              ends a stream that has no stop reason: such a stream is broken
  *
  *   api_stream_init(&s, ...);
  *   for each read:
@@ -30,7 +30,7 @@ enum api_stream_got {
 	/* The stream is whole: the piece is its last event (without a line feed that a read has cut off behind its last
 	 * carriage return). It may be kept back until the core has said so, too. */
 	API_STREAM_END,
-	API_STREAM_ERROR,  /* the provider has said that it failed; no piece */
+	API_STREAM_ERROR, /* the provider has said that it failed: the piece is its event, which is its text */
 	API_STREAM_BROKEN, /* it has ended without a stop reason; no piece */
 	API_STREAM_FULL,   /* no memory, or an event is larger than event_bytes_max */
 };
@@ -49,6 +49,8 @@ struct api_stream {
 	bool usage_asked;
 	bool stopped; /* the provider has said why it ends */
 	bool over;    /* nothing is given out any more */
+	/* not private: an event was given out, and not only comments and blank lines */
+	bool begun;
 	bool dropped; /* the last event: a line feed that belongs to it is dropped, too */
 	bool editing; /* its pieces are given out */
 	size_t event_bytes_max;
@@ -85,6 +87,9 @@ static inline bool api_stream_is_over(const struct api_stream *s)
 {
 	return s->over;
 }
+
+/* What says no more than that there is somebody: an event or a comment, static. */
+struct slice api_stream_ping(enum api api);
 
 /* The event that ends a stream, for one that the core has found whole although its host left that out; static. */
 struct slice api_stream_last(enum api api);

@@ -125,7 +125,10 @@ struct decode_context {
 	bool think_tags;
 	bool tool_required;    /* the request asked for a call, and it was downgraded to auto */
 	bool replay_reasoning; /* the model wants its reasoning back: it is kept (result.replay) */
-	learn_set teachable;   /* the facts that would change what was sent */
+	/* Whoever asked gets the provider's bytes. So only what they cost, how they end and which calls they have is
+	 * wanted here, and what MCP could not take is no failure (answer_odd). */
+	bool passed;
+	learn_set teachable;          /* the facts that would change what was sent */
 	struct slice requested_model; /* plain */
 	struct slice *tool_names;     /* raw: as offered */
 	struct tool_alias *aliases;

@@ -32,6 +32,12 @@ void answer_fail(struct answer *a, const char *detail)
 	a->detail = detail;
 }
 
+void answer_odd(struct answer *a, const char *detail)
+{
+	if (!a->context->passed)
+		answer_fail(a, detail);
+}
+
 void answer_no_memory(struct answer *a)
 {
 	if (a->err != ERR_OK)
@@ -217,7 +223,7 @@ static void settle_calls(struct answer *a)
 				continue;
 			}
 			if (slice_absent(object))
-				answer_fail(a, wrong);
+				answer_odd(a, wrong);
 			block->args = object;
 		}
 		keep(a, &kept, i);
@@ -524,10 +530,10 @@ static enum err give_result(struct answer *a, struct sampling_result *result,
 enum err answer_finish(struct answer *a, struct sampling_result *result,
 		       struct provider_failure *failure)
 {
-	if (a->err == ERR_OK && a->stop == ANSWER_BROKEN)
+	if (a->err == ERR_OK && a->stop == ANSWER_BROKEN && !a->context->passed)
 		return failure_broken(a->from, &a->usage, a->work, a->into, failure);
 	if (a->stop == ANSWER_BAD_CALL)
-		answer_fail(a, failure_bad_call);
+		answer_odd(a, failure_bad_call);
 	if (a->err == ERR_OK && a->stop == ANSWER_REFUSED) {
 		refuse(a);
 		a->replay = nothing;
@@ -557,6 +563,8 @@ enum err answer_from_failure(struct answer *a, struct sampling_result *result,
 	const struct decode_context *context = a->context;
 	enum err err = failure_classify(a->from, context->teachable, a->work, a->into, failure);
 
+	if (err == ERR_OK && context->passed) /* it is an error to whoever reads it */
+		err = failure->err = ERR_PROVIDER_REJECTED;
 	if (err != ERR_OK)
 		return err;
 	/* whatever was read of the body is no answer */

@@ -95,6 +95,9 @@ void answer_begin(struct answer *a, const struct decode_context *context,
 /* The answer cannot be used: `detail` is static. */
 void answer_fail(struct answer *a, const char *detail);
 
+/* The same, but for an answer that whoever asked gets as it is: nobody here uses what is wrong with it. */
+void answer_odd(struct answer *a, const char *detail);
+
 /* The same for our own want of memory: ERR_BUSY. */
 void answer_no_memory(struct answer *a);
 

@@ -38,8 +38,9 @@ static bool names_known(struct answer *a, struct name_table *known)
 
 static struct slice name_back(struct answer *a, const struct name_table *known, struct slice raw)
 {
+	if (slice_absent(raw)) /* answer_odd */
+		return raw;
 	struct slice plain = json_str_plain(raw, a->into);
-
 	if (slice_absent(plain)) {
 		answer_no_memory(a);
 		return raw;

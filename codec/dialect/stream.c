@@ -197,6 +197,8 @@ uint32_t stream_block_new(struct stream *s, uint64_t index, enum stream_kind kin
 		answer_fail(&s->answer, "The provider's stream has too many blocks");
 	if (s->answer.err != ERR_OK || (s->block_count == s->block_cap && !blocks_grow(s)))
 		return STREAM_NO_BLOCK;
+	if (s->answer.context->passed && kind != STREAM_CALL) /* nobody here reads it */
+		kind = STREAM_IGNORED;
 	struct stream_block *block = &s->blocks[s->block_count];
 	*block = (struct stream_block){ .kind = kind };
 	if (kind == STREAM_CALL)
@@ -450,7 +452,7 @@ static void end_call(struct stream *s, struct stream_block *block)
 	};
 
 	if (call.name.len == 0)
-		answer_fail(&s->answer, "The provider's tool call has no name: malformed");
+		answer_odd(&s->answer, "The provider's tool call has no name: malformed");
 	if (slice_absent(call.args) || stream_has_arguments(block)) {
 		stream_text_drop_half(&block->text);
 		(void)stream_text_put(s, &block->text, SLICE("\""));

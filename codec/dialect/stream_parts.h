@@ -156,7 +156,9 @@ void stream_text_write(struct gather *g, const struct stream_text *text);
 /* Whether it may be wanted: tools were offered, so that there may be calls. */
 static inline bool stream_keeps(const struct stream *s)
 {
-	return !s->answer.context->calls_forbidden;
+	const struct decode_context *context = s->answer.context;
+
+	return !context->calls_forbidden && !context->passed;
 }
 
 /* STREAM_PRIVATE if it may be wanted, else STREAM_IGNORED. */

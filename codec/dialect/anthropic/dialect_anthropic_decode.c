@@ -167,14 +167,14 @@ static void add_block(struct answer *a, struct slice type, struct answer_block b
 	if (json_str_eq(type, SLICE("text"))) {
 		block.kind = ANSWER_TEXT;
 		if (slice_absent(block.text))
-			answer_fail(a,
-				    "A text block of the provider's answer has no text: malformed");
+			answer_odd(a,
+				   "A text block of the provider's answer has no text: malformed");
 		answer_add(a, block);
 	} else if (json_str_eq(type, SLICE("tool_use"))) {
 		block.kind = ANSWER_CALL;
 		a->last_call_cut = true;
 		if (block.name.len == 0)
-			answer_fail(a, "The provider's tool call has no name: malformed");
+			answer_odd(a, "The provider's tool call has no name: malformed");
 		answer_add(a, block);
 	} else if (anthropic_is_private(type)) {
 		a->private = a->ends_private = true;
@@ -427,6 +427,12 @@ static void read_answer(struct answer *a, struct top *top)
 	a->stop = anthropic_stop(top->reason);
 }
 
+/* Whether it says that it is an answer, and whoever asked gets that as it is. */
+static bool is_told_of_none(const struct decode_context *context, const struct top *top)
+{
+	return context->passed && json_str_eq(top->type, SLICE("message"));
+}
+
 enum err anthropic_decode(const struct decode_context *context,
 			  const struct provider_answer *answer, struct json_work *work,
 			  struct arena *into, struct sampling_result *result,
@@ -446,7 +452,7 @@ enum err anthropic_decode(const struct decode_context *context,
 	}
 	if (a.err == ERR_OK && (top.error || json_str_eq(top.type, SLICE("error"))))
 		return answer_from_failure(&a, result, failure);
-	if (!top.content && !answer_may_be_void(a.stop))
+	if (!top.content && !answer_may_be_void(a.stop) && !is_told_of_none(context, &top))
 		answer_fail(&a, "The provider's answer has no content: malformed");
 	return answer_finish(&a, result, failure);
 }

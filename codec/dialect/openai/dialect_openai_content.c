@@ -27,8 +27,8 @@ void openai_read_part(struct answer *a, struct json_reader *r)
 			answer_skip(r);
 	if (json_str_eq(type, SLICE("text")) || json_str_eq(type, SLICE("output_text"))) {
 		if (slice_absent(text))
-			answer_fail(a,
-				    "A text part of the provider's answer has no text: malformed");
+			answer_odd(a,
+				   "A text part of the provider's answer has no text: malformed");
 		add_text(a, text);
 	} else if (!json_str_eq(type, SLICE("thinking"))) {
 		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
@@ -54,8 +54,8 @@ void openai_read_content(struct answer *a, struct json_reader *r)
 		(void)json_null(r);
 		break;
 	default:
-		answer_fail(a, "The content of the provider's answer is neither text nor parts: "
-			       "malformed");
+		answer_odd(a, "The content of the provider's answer is neither text nor parts: "
+			      "malformed");
 		(void)json_skip(r, NULL);
 	}
 }

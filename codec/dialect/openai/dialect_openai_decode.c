@@ -2,6 +2,7 @@
 #include "codec/dialect/openai/dialect_openai.h"
 
 #include "codec/dialect/dialect_failure.h"
+#include "codec/json/json_loose.h"
 
 /* ---- decode: message ---- */
 
@@ -28,7 +29,7 @@ static void read_function(struct answer *a, struct json_reader *r, struct answer
 static void add_call(struct answer *a, const struct answer_block *call)
 {
 	if (call->name.len == 0)
-		answer_fail(a, "The provider's tool call has no function name: malformed");
+		answer_odd(a, "The provider's tool call has no function name: malformed");
 	answer_add(a, *call);
 }
 
@@ -523,6 +524,15 @@ static void read_answer(struct answer *a, struct top *top)
 					  : openai_stop(top->choice.reason, top->choice.match);
 }
 
+/* Whether the answer has a list of choices, be it an empty one, and whoever asked gets that as it is. */
+static bool is_told_of_none(const struct answer *a)
+{
+	struct slice object = { NULL, 0 };
+
+	return a->context->passed && json_loose_whole(a->from->body, &object) &&
+	       json_loose_kind(json_loose_member(object, "choices")) == JSON_LOOSE_ARRAY;
+}
+
 enum err openai_decode(const struct decode_context *context, const struct provider_answer *answer,
 		       struct json_work *work, struct arena *into, struct sampling_result *result,
 		       struct provider_failure *failure)
@@ -548,9 +558,9 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 		return answer_from_failure(&a, result, failure);
 	if (a.err == ERR_OK && !top.choices && failure_is_told(a.from, work, into))
 		return answer_from_failure(&a, result, failure);
-	if (!top.choices)
+	if (!top.choices && !is_told_of_none(&a))
 		answer_fail(&a, "The provider's answer has no choices: malformed");
 	if (!top.choice.message && !answer_may_be_void(a.stop))
-		answer_fail(&a, "The provider's answer has no message: malformed");
+		answer_odd(&a, "The provider's answer has no message: malformed");
 	return answer_finish(&a, result, failure);
 }

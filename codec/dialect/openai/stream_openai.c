@@ -14,7 +14,8 @@ static void add_to(struct stream *s, uint64_t index, enum stream_kind kind, stru
 {
 	uint32_t at = stream_block_at(s, index);
 
-	if (at == STREAM_NO_BLOCK || s->blocks[at].kind != kind) {
+	if (at == STREAM_NO_BLOCK ||
+	    (s->blocks[at].kind != kind && s->blocks[at].kind != STREAM_IGNORED)) {
 		at = stream_block_new(s, index, kind);
 		if (at == STREAM_NO_BLOCK)
 			return;
@@ -204,7 +205,7 @@ static uint32_t call_of(struct stream *s, const struct fragment *f)
 static void keep_value(struct stream *s, struct stream_block *call, struct slice value)
 {
 	if (!slice_absent(call->args))
-		answer_fail(&s->answer, "A tool call of the provider's stream has two arguments");
+		answer_odd(&s->answer, "A tool call of the provider's stream has two arguments");
 	stream_keep_args(s, value, &call->args);
 	s->now.fixed = true;
 }

@@ -56,8 +56,8 @@ void stream_openai_finish(struct stream *s)
 	for (uint32_t i = 0; i < s->block_count; i++)
 		if (s->blocks[i].kind == STREAM_CALL && !slice_absent(s->blocks[i].args) &&
 		    stream_has_arguments(&s->blocks[i]))
-			answer_fail(&s->answer,
-				    "A tool call of the provider's stream has two arguments");
+			answer_odd(&s->answer,
+				   "A tool call of the provider's stream has two arguments");
 }
 
 /* The text at that place as a JSON string; absent when there is none. */

@@ -231,6 +231,9 @@ static void particulars_are_told(void **state)
 			    "The provider rejected the request");
 	data.provider_status = 422;
 	assert_int_equal(api_error_row(API_MESSAGES, &error).status, 400);
+	data.provider_status = 403; /* of its account, not of the caller's */
+	assert_int_equal(api_error_row(API_CHAT, &error).status, 500);
+	assert_int_equal(api_error_row(API_CHAT, &error).hint, API_HINT_NEVER);
 	end(&w);
 }
 
@@ -415,10 +418,41 @@ static void each_api_has_its_own_shape(void **state)
 	end(&w);
 }
 
+static void an_event_of_an_error_passes_in_its_apis_form(void **state)
+{
+	static const struct slice secrets[] = { SLICE_INIT("up.example") };
+	static const struct {
+		enum api api;
+		const char *event, *clean;
+	} events[] = {
+		{ API_MESSAGES, "event: error\r\ndata: " OWN("at up.example") "\r\n\r\n",
+		  "event: error\ndata: " OWN("at [redacted]") "\n\n" },
+		{ API_MESSAGES, "id: org-1\ndata: " OWN("\\u00e9") "\n\n",
+		  "event: error\ndata: " OWN("\\u00e9") "\n\n" },
+		{ API_CHAT, "data: {\"error\":\ndata: {\"message\":\"m\"}}\n\n",
+		  "data: {\"error\":\ndata: {\"message\":\"m\"}}\n\n" },
+		{ API_MESSAGES, "event: error\ndata: {\"message\":\"m\"}\n\n", NULL },
+		{ API_CHAT, "event: error\n\n", NULL },
+	};
+	struct writing w;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(events); i++) {
+		begin(&w);
+		const struct slice clean = api_redact_event(
+			events[i].api, slice_str(events[i].event), secrets, 1, w.work, &w.arena);
+		assert_int_equal(slice_absent(clean), events[i].clean == NULL);
+		if (events[i].clean != NULL)
+			assert_slice(clean, events[i].clean);
+		end(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_reason_has_a_row),
+		cmocka_unit_test(an_event_of_an_error_passes_in_its_apis_form),
 		cmocka_unit_test(errors_have_each_apis_shape),
 		cmocka_unit_test(particulars_are_told),
 		cmocka_unit_test(a_stream_ends_with_its_apis_event),
