@@ -4,7 +4,7 @@
 #define GATEWAY_LIMITS_LIMITER_H
 
 #include "codec/base/list.h"
-#include "gateway/limits/limit_table.h"
+#include "gateway/limits/limit_left.h"
 #include "gateway/net/net.h"
 
 enum limiter_outcome {
@@ -31,6 +31,9 @@ struct reservation {
 	uint64_t wall_s;
 	nsec_t deadline; /* the request's: no answer is worth more than that; 0: none */
 	void (*done)(struct reservation *reservation);
+	/* Written before the answer, granted or not, unless there was no room for a slot, or no store. The asker's; NULL:
+	 * nobody wants to know. */
+	struct limit_left *left;
 	/* answered */
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */

@@ -13,13 +13,16 @@ static enum limiter_outcome memory_reserve(struct limiter *limiter, struct reser
 	struct limit_refusal refusal = { .err = ERR_BUSY };
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
-	reservation->granted =
-		limit_table_find(memory_of(limiter)->table, reservation->scopes,
-				 reservation->scope_count) &&
-		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
-			   reservation->now, reservation->wall_s, &refusal);
+	const bool found = limit_table_find(memory_of(limiter)->table, reservation->scopes,
+					    reservation->scope_count);
+	reservation->granted = found && limit_take(reservation->scopes, reservation->scope_count,
+						   &reservation->ask, reservation->now,
+						   reservation->wall_s, &refusal);
 	if (!reservation->granted)
 		reservation->refusal = refusal;
+	if (reservation->left != NULL && found)
+		limit_left_read(reservation->left, reservation->scopes, reservation->scope_count,
+				reservation->now);
 	return LIMITER_DONE;
 }
 

@@ -135,6 +135,33 @@ static void take_verdict(struct limiter_redis *redis, const struct limiter_call 
 		take_refusal(reservation, verdict);
 }
 
+/* As a time from now on: its wall clock is further than a slot's times may be. */
+static nsec_t debt_of(uint64_t free_at, uint64_t now)
+{
+	return free_at > now ? free_at - now : 0;
+}
+
+static void take_left(const struct limiter_call *call, const struct redisReply *reply,
+		      uint64_t server_s)
+{
+	const struct reservation *reservation = call->reservation;
+	struct limiter_told told;
+
+	if (reservation == NULL)
+		return;
+	limiter_read_left(reply, call->part_count, server_s, &told);
+	limit_left_begin(reservation->left, net_now(call->redis->loop));
+	for (uint32_t i = 0; i < call->part_count; i++) {
+		const struct tenant_limits *limits = &reservation->scopes[i].limits;
+		if (limits->count_only)
+			continue;
+		limit_room_add(&reservation->left->requests, limits->requests,
+			       debt_of(told.free_at[i].requests, told.now_ns), 0);
+		limit_room_add(&reservation->left->tokens, limits->tokens,
+			       debt_of(told.free_at[i].tokens, told.now_ns), 0);
+	}
+}
+
 static void on_done(struct redis_call *of, enum redis_outcome outcome,
 		    const struct redisReply *reply)
 {
@@ -143,7 +170,10 @@ static void on_done(struct redis_call *of, enum redis_outcome outcome,
 	struct reservation *reservation = call->reservation;
 	struct limiter_verdict verdict;
 
-	if (outcome == REDIS_ANSWERED && limiter_read_verdict(reply, call->part_count, &verdict)) {
+	if (outcome == REDIS_ANSWERED &&
+	    limiter_read_verdict(reply, call->part_count, call->tells, &verdict)) {
+		if (call->tells)
+			take_left(call, reply, verdict.server_s);
 		take_verdict(redis, call, &verdict);
 	} else {
 		limiter_redis_take_back(call, outcome != REDIS_REFUSED);

@@ -69,6 +69,9 @@ void limiter_redis_fall_back(struct limiter_redis *redis, struct reservation *re
 	reservation->granted =
 		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
 			   reservation->now, reservation->wall_s, &reservation->refusal);
+	if (reservation->left != NULL)
+		limit_left_read(reservation->left, reservation->scopes, reservation->scope_count,
+				reservation->now);
 	metrics_away(redis->metrics, AWAY_RATES_LOCAL, 0);
 	if (!reservation->granted) {
 		limiter_redis_settle_fallback(redis, reservation, 0);

@@ -38,7 +38,7 @@ struct limiter_part {
 };
 
 /* What limits.lua is asked, by its numbers. */
-enum limiter_asks { LIMITER_REPORT, LIMITER_CLAIM, LIMITER_TOP_UP };
+enum limiter_asks { LIMITER_REPORT, LIMITER_CLAIM, LIMITER_TOP_UP, LIMITER_CLAIM_TOLD };
 
 struct asking;
 
@@ -49,6 +49,7 @@ struct limiter_call {
 	struct limiter_redis *redis;
 	enum limiter_asks asks;
 	bool packed; /* the parts hold what is reported */
+	bool tells;  /* a claim: LIMITER_CLAIM_TOLD */
 	uint8_t part_count;
 	uint32_t places;                 /* claimed of every part */
 	uint64_t usd;                    /* likewise; or of the top-up */

@@ -366,7 +366,7 @@ static void put_header(const struct limiter_call *call, struct redis_buffer *to)
 
 	redis_pack_bytes(&header, redis->me, sizeof(redis->me));
 	redis_pack_number(&header, redis->generation);
-	redis_pack_byte(&header, (uint8_t)call->asks);
+	redis_pack_byte(&header, (uint8_t)(call->tells ? LIMITER_CLAIM_TOLD : call->asks));
 	redis_pack_number(&header, call->places);
 	redis_pack_amount(&header, call->usd);
 	redis_put_pack(to, &header);
@@ -396,8 +396,10 @@ void limiter_redis_put(struct redis_call *of, const struct redis_script_run *run
 	struct limiter_call *call = CONTAINER_OF(of, struct limiter_call, call);
 
 	limiter_redis_take_back(call, false); /* Redis had forgotten the script */
-	if (call->asks == LIMITER_CLAIM && call->reservation == NULL)
+	if (call->asks == LIMITER_CLAIM && call->reservation == NULL) {
 		call->asks = LIMITER_REPORT; /* nobody waits for what it claimed */
+		call->tells = false;
+	}
 	redis_put_script(run, call->part_count, 1 + call->part_count * (uint32_t)PER_PART);
 	for (uint32_t i = 0; i < call->part_count; i++) {
 		const struct redis_tenant *tenant = &call->redis->tenants[call->parts[i].tenant];
@@ -421,7 +423,7 @@ static struct limiter_call *call_new(struct limiter_redis *redis, enum limiter_a
 	call->call = (struct redis_call){ .type = redis->call_type };
 	call->redis = redis;
 	call->asks = asks;
-	call->packed = false;
+	call->packed = call->tells = false;
 	call->part_count = (uint8_t)parts;
 	call->places = 0;
 	call->usd = 0;
@@ -492,6 +494,7 @@ bool limiter_redis_claim(struct limiter_redis *redis, struct reservation *reserv
 	call->places = reservation->ask.concurrent;
 	call->usd = reservation->ask.usd;
 	call->reservation = reservation;
+	call->tells = reservation->left != NULL;
 	reservation->call = call;
 	return call_send(call, patient ? redis->longest : 0);
 }

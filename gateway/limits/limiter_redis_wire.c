@@ -68,7 +68,25 @@ static bool about_money(uint32_t code)
 	return code == VERDICT_DAY || code == VERDICT_MONTH || over_budget(code);
 }
 
-bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes,
+/* Bytes of what is left. */
+static size_t left_bytes(uint32_t scopes)
+{
+	return NUMBER_BYTES + scopes * (size_t)(2 * AMOUNT_BYTES);
+}
+
+void limiter_read_left(const struct redisReply *reply, uint32_t scopes, uint64_t server_s,
+		       struct limiter_told *out)
+{
+	struct unpacked from = { reply->str + reply->len - left_bytes(scopes) };
+
+	out->now_ns = server_s * SEC + unpack_low(&from, NUMBER_BYTES);
+	for (uint32_t i = 0; i < scopes; i++) {
+		out->free_at[i].requests = unpack_amount(&from);
+		out->free_at[i].tokens = unpack_amount(&from);
+	}
+}
+
+bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes, bool tells,
 			  struct limiter_verdict *out)
 {
 	enum { FIXED = 1 + 1 + 2 * NUMBER_BYTES + AMOUNT_BYTES };
@@ -81,7 +99,8 @@ bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes,
 	verdict.scope = (uint32_t)unpack_low(&from, 1);
 	if (verdict.code >= VERDICT_COUNT || verdict.scope >= scopes ||
 	    (size_t)reply->len != FIXED + (over_budget(verdict.code) ? (size_t)AMOUNT_BYTES : 0) +
-					  scopes * LIMITER_EPOCH_BYTES)
+					  scopes * LIMITER_EPOCH_BYTES +
+					  (tells ? left_bytes(scopes) : 0))
 		return false;
 	verdict.over = (uint32_t)unpack_low(&from, NUMBER_BYTES);
 	verdict.server_s = unpack_low(&from, NUMBER_BYTES);

@@ -46,8 +46,19 @@ struct limiter_verdict {
 		budget; /* nano-USD, where it is; the whole budget only where it is too small */
 	uint8_t epochs[LIMITER_VERDICT_SCOPES][LIMITER_EPOCH_BYTES]; /* of each scope's state */
 };
-MUST_USE bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes,
+/* `tells`: the claim was one that is told what is left, which limiter_read_left reads then. */
+MUST_USE bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes, bool tells,
 				   struct limiter_verdict *out);
+
+/* Redis's clock, and when each scope's rates are free again by it, in ns. */
+struct limiter_told {
+	uint64_t now_ns;
+	struct {
+		uint64_t requests, tokens;
+	} free_at[LIMITER_VERDICT_SCOPES];
+};
+void limiter_read_left(const struct redisReply *reply, uint32_t scopes, uint64_t server_s,
+		       struct limiter_told *out);
 
 /* A scope's state, as limits.lua keeps it; with `reply` nil, all zero. Times are Redis's wall clock in
  * ns; money is that of the periods which `wall_ns` lies in; of the places those whose lease lasts. False

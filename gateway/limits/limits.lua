@@ -2,8 +2,8 @@
 -- of them or on none, or a top-up.
 --
 -- KEYS     one per scope, sluice:2:{tenant}...: a STATE, TOPPED_UP, then an ENTRY per worker that spoke lately
--- ARGV[1]  HEADER: the worker, its connection, what is asked (0 nothing, 1 a claim, 2 a top-up), the places
---          and the money claimed, or the money of the top-up
+-- ARGV[1]  HEADER: the worker, its connection, what is asked (0 nothing, 1 a claim, 2 a top-up, 3 a claim that is
+--          told what is left), the places and the money claimed, or the money of the top-up
 -- then two for each scope:
 --   NEWS   the state's epoch as the worker knows it; places it holds as far as the state must know; places
 --          given back; 1 if USED follows; the FIGURES that it claims under, or has claimed under and its times
@@ -14,12 +14,13 @@
 -- returns  ANSWER: 0 granted (or no claim), 1..5 the limit in the way, 6 more tokens than its burst, 7 or 8 more
 --          money than a whole day's or month's budget; the scope in the way, from 0; limits that would have refused
 --          but count only, a bit each, five a scope; the server's second; how long to wait, or of 4, 5, 7 and 8 the
---          money that is left; of 7 and 8 BUDGET; then the epoch of each scope's state
+--          money that is left; of 7 and 8 BUDGET; then the epoch of each scope's state; if it is told what is left,
+--          LEFT: the server's nanoseconds, and of each scope when requests and tokens are free again
 --
 -- One GET and one SET a scope, few and long strings, nothing unpacked that is not needed, and few functions
 -- that capture little, since all of them are made anew at every call: that is what makes it cheap, and why
 -- formats and places stand here as literals:
---   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   BUDGET <I4I4   NEWS <c8I4I4Bc52   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
+--   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   BUDGET <I4I4   LEFT <I4 and I4I4I4I4   NEWS <c8I4I4Bc52   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
 --   TOLD <BI4I4I4I4I4   CLAIM <B 13 I4: counts only; requests, tokens: cost, most; places; a day's, a month's money
 --   STATE <c8 18 I4, 80 bytes: 1 epoch; 2 when requests, 4 when tokens are free again; 6 places in use; 7 when to
 --     sweep the entries; 8 and 11 two days, 14 and 17 two months, by parity: number, money spent
@@ -37,6 +38,8 @@ if #KEYS == 0 then return '' end -- a greeting: it is known from now on, and no 
 local time = redis.call('TIME')
 local now, now_l = tonumber(time[1]), time[2] * 1000
 local me, link, asked, places, uh, ul = struct.unpack('<c8I4BI4I4I4', ARGV[1])
+local tells = asked == 3
+if tells then asked = 1 end
 
 local function add(s, i, h, l) -- never beyond what 4 bytes hold, 136 years or 4 billion USD
 	h, l = s[i] + h, s[i + 1] + l
@@ -311,5 +314,12 @@ for number = 1, #KEYS do
 			string.sub(rest, at + 20), 'PX', 3456000000) -- 40 days: longer than a month
 	end
 	answer = answer .. s[1]
+end
+if tells then
+	answer = answer .. struct.pack('<I4', now_l)
+	for number = 1, #KEYS do
+		local s = scopes[number]
+		answer = answer .. struct.pack('<I4I4I4I4', s[2], s[3], s[4], s[5])
+	end
 end
 return answer

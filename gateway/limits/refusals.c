@@ -121,6 +121,20 @@ static nsec_t wait_of(const struct refused *refused, uint64_t asked, nsec_t pass
 	return wants > had ? wants - had : 0;
 }
 
+/* Of the other rate nothing is known. */
+static void tell_left(struct reservation *reservation, const struct refused *refused,
+		      uint64_t asked, nsec_t wait)
+{
+	const char *tokens = limit_info(LIMIT_tokens_per_minute)->name;
+	struct limit_left *left = reservation->left;
+	const nsec_t tat = limit_tat_of_wait(refused->rate, asked, wait, reservation->now);
+
+	limit_left_begin(left, reservation->now);
+	limit_room_add(strcmp(refused->refusal.limit, tokens) == 0 ? &left->tokens
+								   : &left->requests,
+		       refused->rate, tat, reservation->now);
+}
+
 static bool answers(const struct refused *refused, struct reservation *reservation)
 {
 	struct quota_limit rate;
@@ -142,6 +156,8 @@ static bool answers(const struct refused *refused, struct reservation *reservati
 	reservation->granted = false;
 	reservation->refusal = refused->refusal;
 	reservation->refusal.wait_ns = wait;
+	if (reservation->left != NULL)
+		tell_left(reservation, refused, asked, wait);
 	return true;
 }
 

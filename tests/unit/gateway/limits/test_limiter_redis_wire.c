@@ -18,7 +18,7 @@ static void a_verdict_is_read_however_it_is_split(void **state)
 		struct limiter_verdict verdict;
 		redisReply *reply = read_in_steps(bytes, sizeof(bytes) - 1, step);
 		assert_non_null(reply);
-		assert_true(limiter_read_verdict(reply, 2, &verdict));
+		assert_true(limiter_read_verdict(reply, 2, false, &verdict));
 		assert_int_equal(verdict.code, 2);
 		assert_int_equal(verdict.server_s, 1795312332);
 		assert_int_equal(verdict.wait_ns, 3250000000);
@@ -27,6 +27,27 @@ static void a_verdict_is_read_however_it_is_split(void **state)
 		assert_memory_equal(verdict.epochs, "epoch--1epoch--2", 16);
 		freeReplyObject(reply);
 	}
+}
+
+/* A claim that is told what is left has it behind all else. */
+static void what_is_left_is_read_where_it_was_asked_for(void **state)
+{
+	static const char bytes[] = "$46\r\n\0\0\0\0\0\0\314\112\2\153\0\0\0\0\0\0\0\0epoch--1"
+				    "\5\0\0\0"
+				    "\3\0\0\0\7\0\0\0\4\0\0\0\10\0\0\0\r\n";
+	struct limiter_verdict verdict;
+	struct limiter_told told;
+	redisReply *reply = read_in_steps(bytes, sizeof(bytes) - 1, 4096);
+
+	(void)state;
+	assert_non_null(reply);
+	assert_false(limiter_read_verdict(reply, 1, false, &verdict));
+	assert_true(limiter_read_verdict(reply, 1, true, &verdict));
+	limiter_read_left(reply, 1, verdict.server_s, &told);
+	assert_true(told.now_ns == UINT64_C(1795312332000000005));
+	assert_true(told.free_at[0].requests == 3000000007);
+	assert_true(told.free_at[0].tokens == 4000000008);
+	freeReplyObject(reply);
 }
 
 /* A gateway is told what is left, and of a budget that is too small how large it is. */
@@ -55,7 +76,7 @@ static void a_verdict_on_money_says_what_is_left(void **state)
 		struct limiter_verdict verdict;
 		redisReply *reply = read_in_steps(rows[i].bytes, rows[i].len, 4096);
 		assert_non_null(reply);
-		assert_true(limiter_read_verdict(reply, 1, &verdict));
+		assert_true(limiter_read_verdict(reply, 1, false, &verdict));
 		assert_true(verdict.wait_ns == rows[i].wait_ns);
 		assert_true(verdict.left == rows[i].left);
 		assert_true(verdict.budget == rows[i].budget);
@@ -96,7 +117,7 @@ static void what_is_no_verdict_is_refused(void **state)
 		struct limiter_verdict verdict;
 		redisReply *reply = read_in_steps(rows[i].bytes, rows[i].len, 4096);
 		assert_non_null(reply);
-		if (limiter_read_verdict(reply, 1, &verdict))
+		if (limiter_read_verdict(reply, 1, false, &verdict))
 			fail_msg("taken for a verdict: %s", rows[i].name);
 		freeReplyObject(reply);
 	}
@@ -229,6 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_verdict_is_read_however_it_is_split),
+		cmocka_unit_test(what_is_left_is_read_where_it_was_asked_for),
 		cmocka_unit_test(a_verdict_on_money_says_what_is_left),
 		cmocka_unit_test(what_is_no_verdict_is_refused),
 		cmocka_unit_test(a_state_shows_the_periods_of_the_clock_and_leases_that_last),
