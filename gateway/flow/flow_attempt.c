@@ -178,25 +178,6 @@ static bool brought_nothing(const struct flow *flow)
 	       (flow->reading.form != FLOW_STREAMING || err == ERR_DEADLINE || err == ERR_BUSY);
 }
 
-/* A provider's filters refuse with errors, which are results to a protocol that knows refusals. Whoever speaks the provider's
- * own format knows its errors. */
-static enum err refused_by_error(const struct flow *flow, const struct sampling_result *result,
-				 struct provider_failure *why)
-{
-	const struct slice id = flow->call.answer.headers.request_id;
-
-	*why = (struct provider_failure){ .status = flow->call.answer.status,
-					  .retry = RETRY_NEVER,
-					  .blame = BLAME_REQUEST,
-					  .retry_after_ms = -1,
-					  .request_id = slice_absent(id)
-								? id
-								: arena_copy(flow->arena, id),
-					  .usage_known = result->usage.known,
-					  .usage = result->usage };
-	return ERR_PROVIDER_REJECTED;
-}
-
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 {
 	struct provider_failure why = { .err = ERR_OK, .retry_after_ms = -1 };
@@ -205,8 +186,6 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 	if (brought_nothing(flow))
 		return call_failed(flow);
 	enum err err = read_answer(flow, env, &result, &why);
-	if (err == ERR_OK && result.unanswered && flow->attempt.raw)
-		err = refused_by_error(flow, &result, &why);
 	if (err == ERR_OK && (kept = arena_take(flow->arena, sizeof(*kept))) == NULL)
 		err = ERR_BUSY;
 	if (err != ERR_OK) {

@@ -9,6 +9,14 @@ bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait)
 	       flow->ask->deadline - now - retry_needs >= wait;
 }
 
+/* Whoever speaks a provider's own API waits by itself, and knows for how long it may. */
+bool flow_hands_on(const struct flow *flow, nsec_t wait)
+{
+	static const nsec_t longest = 2 * SEC; /* that is not worth a caller's attempt */
+
+	return flow->ask->raw != NULL && wait > longest;
+}
+
 nsec_t flow_spread(struct flow *flow, nsec_t wait)
 {
 	return wait + (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));

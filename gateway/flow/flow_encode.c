@@ -82,6 +82,16 @@ static inline __attribute__((always_inline)) enum err encode(struct flow *flow,
 		       : err;
 }
 
+/* Nothing of ours is applied to what the front has written: neither what was learned, nor another form than was asked
+ * for. */
+static void begin_raw(struct flow *flow, const struct model *model)
+{
+	flow->made->profile = model->profile;
+	flow->attempt.wants_stream = flow->ask->relay == SAMPLING_DELTAS;
+	if (!flow->attempt.wants_stream) /* nothing of an answer comes before it is whole */
+		flow->call.timeouts.first_byte = flow->call.timeouts.total;
+}
+
 /* In the caller's own words where the provider speaks its format, else in the core's. */
 static __attribute__((noinline)) enum err encode_raw(struct flow *flow, const struct flow_env *env,
 						     const struct provider *provider,
@@ -89,8 +99,7 @@ static __attribute__((noinline)) enum err encode_raw(struct flow *flow, const st
 {
 	flow->attempt.raw = flow->ask->raw->dialect == provider->dialect;
 	if (flow->attempt.raw) {
-		flow->attempt.wants_stream =
-			flow->ask->relay == SAMPLING_DELTAS && !flow->attempt.in_one_piece;
+		begin_raw(flow, model);
 		return flow_raw_encode(flow, provider, model);
 	}
 	const enum err err = flow_raw_cross(flow, fault);

@@ -11,6 +11,7 @@
 #include "codec/mcp/sampling.h"
 #include "gateway/base/bounds.h"
 #include "gateway/identity/caller.h"
+#include "gateway/limits/limit_left.h"
 #include "gateway/telemetry/log.h"
 
 /* ---- what a front gives ---- */
@@ -108,6 +109,10 @@ struct sampling_raw {
 	/* Set by `write`: the most tokens that may be billed for the answer where that is not target->max_tokens, because
 	 * less was asked for, or several answers. 0: it is. */
 	uint64_t output_most;
+	/* Of the call, instead of the ask's, once the answer streams; 0: that one. */
+	nsec_t begun_deadline;
+	/* What the last claim on limits found left, granted or not. */
+	struct limit_left left;
 };
 
 /* One call. It lives, as all that its slices and pointers refer to, until sampling_end or sampling_abandon returns.
@@ -164,7 +169,9 @@ struct sampling_outcome {
 	bool held;    /* the ask's body is counted as held, until the call ends */
 	bool relayed; /* .delta or .raw has brought all of the answer that there is */
 	/* Of RESULT. */
-	const struct sampling_result *result; /* usage and adjustments are those of all attempts */
+	/* Usage and adjustments are those of all attempts. An answer that has passed as a stream is not kept: it has no
+	 * text here. */
+	const struct sampling_result *result;
 	uint64_t usd_nano;
 	uint32_t attempts;
 	bool schema_wanted; /* it answers a schema */
@@ -193,10 +200,11 @@ struct sampling_front {
 	 * attempt. An answer to a request that the front has written (ask.raw) does not stream. */
 	void (*progress)(void *owner, uint64_t output_bytes, nsec_t now);
 	/* For relay DELTAS: the next piece of the answer, in order; `raw`: the provider's bytes, which are those of an
-	 * event stream. From inside, sampling_pause may be called, sampling_end and sampling_abandon may not. Where the
-	 * answer does not stream, or has to be changed before anybody may see it, none comes: outcome.relayed. */
+	 * event stream; true: something of the answer has gone to the caller, so that no other attempt may follow. From
+	 * inside, sampling_pause may be called, sampling_end and sampling_abandon may not. Where the answer does not
+	 * stream, or has to be changed before anybody may see it, none comes: outcome.relayed. */
 	void (*delta)(void *owner, const struct stream_delta *delta, nsec_t now);
-	void (*raw)(void *owner, struct slice bytes, nsec_t now);
+	bool (*raw)(void *owner, struct slice bytes, nsec_t now);
 	/* A piece of the answer is about to come: asks for what the three before touch (base/prefetch.h). */
 	void (*prefetch)(const void *owner, enum prefetch step);
 

@@ -105,7 +105,7 @@ static bool begin_decode(struct flow *flow, const struct model *model)
 		.images = request->images,
 		.decode = { .revision = request->revision,
 			    .tools_present = request->tools_present,
-			    .think_tags = profile->think_tags,
+			    .passed = true,
 			    .requested_model = name,
 			    .tool_names = names,
 			    .tool_count = request->tool_count },

@@ -65,6 +65,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 		.now = env->now,
 		.wall_s = env->wall_ns / SEC,
 		.deadline = flow->ask->deadline,
+		.left = flow->ask->raw == NULL ? NULL : &flow->ask->raw->left,
 	};
 	if (flow->attempt.raw)
 		flow_raw_bound(flow, env, &reservation->ask);

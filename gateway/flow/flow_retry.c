@@ -118,12 +118,20 @@ static bool learn(struct flow *flow)
 	return true;
 }
 
+/* Whether the provider wants more time than is waited for here. */
+static bool is_handed_on(const struct flow *flow)
+{
+	const int64_t wanted_ms = flow->attempt.failure.why.retry_after_ms;
+
+	return wanted_ms > 0 && flow_hands_on(flow, (nsec_t)wanted_ms * MSEC);
+}
+
 static enum flow_move again_later(struct flow *flow, const struct flow_env *env)
 {
 	const nsec_t wait = wait_for(flow);
 	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 
-	if (!flow_fits(flow, env->now, wait) || model < 0 ||
+	if (is_handed_on(flow) || !flow_fits(flow, env->now, wait) || model < 0 ||
 	    !may_ask(flow, env, env->config->catalog.models[model].provider))
 		return flow_give_up(flow);
 	flow->retries.round++;

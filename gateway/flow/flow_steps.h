@@ -198,6 +198,9 @@ bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait);
 /* That wait and up to a quarter more, by chance: so that those who were sent away together do not come
  * back together. */
 nsec_t flow_spread(struct flow *flow, nsec_t wait);
+
+/* Whether a wait that a provider wants is the caller's, and not made here. */
+bool flow_hands_on(const struct flow *flow, nsec_t wait);
 /* The next 64 bits of chance (splitmix64): the seed in the log line gives all of them again. Inline, because every
  * attempt draws. */
 static inline uint64_t flow_draw(struct flow *flow)

@@ -314,7 +314,7 @@ static bool outlasts(struct flow *flow, nsec_t now, nsec_t wait)
 {
 	static const nsec_t longest = 8 * SEC;
 
-	if (wait > longest || !flow_fits(flow, now, wait + wait / 4))
+	if (wait > longest || flow_hands_on(flow, wait) || !flow_fits(flow, now, wait + wait / 4))
 		return false;
 	flow->retries.wait_until = now + flow_spread(flow, wait);
 	return true;

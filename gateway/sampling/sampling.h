@@ -36,6 +36,12 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 void sampling_pause(struct sampling_call *call);
 void sampling_resume(struct sampling_call *call);
 
+/* Of a call that has been sent: the model, as the configuration calls it; until sampling_end. */
+struct slice sampling_model_id(const struct sampling_call *call);
+
+/* The head of a provider's answer that streams: from the first piece of it on, until sampling_end. */
+const struct provider_headers *sampling_provider_headers(const struct sampling_call *call);
+
 /* Whether the attempt has its whole answer, or has failed: `done`, or another attempt, is a turn away. */
 bool sampling_attempt_is_over(const struct sampling_call *call);
 

@@ -54,8 +54,8 @@ static void relay(struct sampling_call *call, struct slice bytes, enum stream_st
 		if (flow->front->delta != NULL)
 			relay_deltas(call);
 	} else if (flow->front->raw != NULL) {
-		flow->attempt.relayed = true;
-		flow->front->raw(flow->owner, bytes, net_now(call->core->loop));
+		if (flow->front->raw(flow->owner, bytes, net_now(call->core->loop)))
+			flow->attempt.relayed = true;
 	}
 }
 
@@ -129,6 +129,18 @@ void sampling_resume(struct sampling_call *call)
 {
 	must_obj(call, CALL_MAGIC);
 	upstream_resume(&call->flow.call);
+}
+
+struct slice sampling_model_id(const struct sampling_call *call)
+{
+	must_obj(call, CALL_MAGIC);
+	return call->flow.walk.model_id;
+}
+
+const struct provider_headers *sampling_provider_headers(const struct sampling_call *call)
+{
+	must(call->flow.reading.form != FLOW_WHOLE);
+	return &call->flow.call.answer.headers;
 }
 
 bool sampling_attempt_is_over(const struct sampling_call *call)

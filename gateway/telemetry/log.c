@@ -117,6 +117,14 @@ static char *put_time(char *at, struct log_ring *ring, uint64_t wall_ns)
 	((ns) == 0 ? (at)      \
 		   : put_decimal(put_lit((at), ",\"" key "\":"), (ns) / USEC, MSEC / USEC, 3))
 
+static __attribute__((noinline)) char *put_agent(char *at, const struct log_agent *agent)
+{
+	at = member_text(at, "retry", agent->retry);
+	at = member_text(at, "agent_session", agent->session);
+	at = member_text(at, "agent", agent->agent);
+	return member_text(at, "parent_agent", agent->parent);
+}
+
 static char *put_caller(char *at, const struct log_request *line)
 {
 	at = put_own(put_lit(at, ",\"request_id\":"),
@@ -127,6 +135,8 @@ static char *put_caller(char *at, const struct log_request *line)
 	at = member_own(at, "front", line->front);
 	at = member_text(at, "client", line->client);
 	at = member_text(at, "tool", line->tool);
+	if (line->agent != NULL)
+		at = put_agent(at, line->agent);
 	at = member_own(at, "revision", line->revision);
 	return member_own(at, "method", line->rpc);
 }

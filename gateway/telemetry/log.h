@@ -66,6 +66,12 @@ struct log_session {
 	uint64_t requests, tokens, usd_nano;
 };
 
+/* What a client of the providers' own APIs says of itself; plain, any bytes; absent: nothing. */
+struct log_agent {
+	struct slice retry;                  /* how often its SDK has tried that before */
+	struct slice session, agent, parent; /* of an agent's work */
+};
+
 /* Everything the line says; absent slices and zero numbers of parts that did not happen are left
  * out. Names of ours (revision, rpc, stop, digests and ids) are written as they are: they are plain, and of 32
  * bytes at most. */
@@ -79,6 +85,7 @@ struct log_request {
 		client; /* of a sampling behind a proxied call: the name of the key; plain, or absent */
 	struct slice
 		tool; /* likewise: the tool, prompt or resource that was called; plain, or absent */
+	const struct log_agent *agent; /* NULL: it says nothing */
 	struct log_session session;
 	const char *revision; /* NULL when not known */
 	const char *rpc;      /* JSON-RPC method's name, NULL when not read */

@@ -100,13 +100,14 @@ static void line_delta(void *owner, const struct stream_delta *delta, nsec_t now
 	line_told(call);
 }
 
-static void line_raw(void *owner, struct slice bytes, nsec_t now)
+static bool line_raw(void *owner, struct slice bytes, nsec_t now)
 {
 	struct line_call *call = owner;
 
 	(void)now;
 	line_put(call, "%.*s", (int)bytes.len, bytes.at);
 	line_told(call);
+	return true;
 }
 
 static struct slice line_keep(void *owner, const struct sampling_outcome *outcome)

@@ -2,9 +2,10 @@
  * `POST /v1/chat/completions` (codec/api/api.h says what passes and what is changed).
  *
  * direct_request.c decides what a request asks and writes the provider's, direct_auto.c chooses among several models,
- * direct_answer.c writes answers, direct_stream.c passes event streams on, direct_cross.c translates for providers of another
- * format; direct_copy.c is what has to do with copies (Idempotency-Key), of JSON answers alone; direct_front.c drives them.
- * direct_now.h has the paths that are answered at once. */
+ * direct_client.c reads what a client says of itself, direct_answer.c and direct_heads.c write answers, direct_stream.c
+ * passes event streams on, direct_cross.c translates for providers of another format; direct_copy.c is what has to do with
+ * copies (Idempotency-Key), of JSON answers alone; direct_front.c drives them. direct_now.h has the paths that are answered
+ * at once. */
 #ifndef GATEWAY_FRONT_API_DIRECT_H
 #define GATEWAY_FRONT_API_DIRECT_H
 
@@ -18,7 +19,7 @@
 
 enum { DIRECT_MAGIC = 0x44495245 };
 
-enum { DIRECT_FIELDS = 8 + API_RETRY_HEADERS };
+enum { DIRECT_FIELDS = 8 + API_RETRY_HEADERS + API_RATE_HEADERS };
 
 /* An answer's head, and a body where it is whole; all of it lies in the call's arena, or is static. */
 struct direct_answer {
@@ -70,9 +71,13 @@ struct direct_stream {
 	struct api_buffer filling, sending;
 	struct slice
 		last; /* the event that ends it, kept back until the core says that the answer is whole */
+	struct slice error; /* the provider's own event of an error; absent: there was none */
 	bool broken;        /* the answer cannot be passed on: nothing more is */
 	bool begun, unsent; /* the head has left; a piece is on its way */
 	bool paused, ended; /* the provider waits; nothing more is added */
+	struct direct_call *call;
+	struct net_timer ping; /* from the beginning to the end */
+	nsec_t sent_at;        /* the last piece */
 };
 
 struct direct_call {
@@ -92,6 +97,8 @@ struct direct_call {
 	struct direct_stream *stream; /* NULL: the caller has not asked for one */
 	struct credentials shown;
 	struct caller caller;
+	nsec_t begun_deadline; /* of an answer whose stream has begun */
+	struct log_agent agent;
 	struct sampling_ask ask;
 	struct sampling_ids ids;
 	struct arena arena; /* begins in in->room */
@@ -147,6 +154,31 @@ MUST_USE enum err direct_count_loops(struct direct_call *call);
 /* An attempt begins: what was seen of another one is forgotten. */
 void direct_forget_paid(struct direct_asked *asked);
 
+/* ---- direct_client.c ---- */
+
+/* How long the caller's plan, and the caller, let the request take. False: refused, and the answer is written. */
+MUST_USE bool direct_set_deadline(struct direct_call *call);
+
+/* One line of the request's head: what the client says of its patience, and of itself for the log. */
+void direct_note_header(struct direct_call *call, const struct http_field *field);
+
+/* ---- direct_heads.c ---- */
+
+/* The answer begins anew: its status, both names of the id, and what is left of the caller's rates, as far as it is
+ * known. */
+void direct_begin_answer(struct direct_call *call, int status, struct slice content_type);
+
+/* One more header line; an absent value: none. */
+void direct_add_field(struct direct_call *call, struct slice name, struct slice value);
+
+/* When to try again; as api_retry_headers. */
+void direct_add_retry(struct direct_call *call, int64_t wait_ms, bool never);
+
+/* Which model answers, what was changed for it, and what its provider calls the answer (absent: not known). */
+void direct_add_target(struct direct_call *call, struct slice model_id,
+		       struct slice provider_request_id);
+void direct_add_usd(struct direct_call *call, uint64_t nano);
+
 /* ---- direct_answer.c ---- */
 
 /* Status and the fields that every answer has; its body is call->answer.body, empty. */
@@ -157,11 +189,6 @@ bool direct_refuse(struct direct_call *call, const struct fault *fault,
 		   const struct error_data *data);
 bool direct_refuse_err(struct direct_call *call, enum err err);
 
-/* Begins an answer: status, content type and both names of the id. */
-void direct_begin_answer(struct direct_call *call, int status, struct slice content_type);
-/* Adds a header; `value` must live until the answer is sent. Absent: none is added. */
-void direct_add_field(struct direct_call *call, struct slice name, struct slice value);
-
 /* The whole answer to an outcome: the provider's, or an error. Harmless when direct_keep has written it before. */
 void direct_write(struct direct_call *call, const struct sampling_outcome *outcome);
 
@@ -171,6 +198,9 @@ void direct_write_stream_head(struct direct_call *call);
 /* The last event of a stream that was broken; absent: no memory. */
 MUST_USE struct slice direct_error_event(struct direct_call *call, const struct fault *fault,
 					 const struct error_data *data);
+
+/* The provider's own event of that error, as far as it may pass; absent: there is none, or it may not. */
+MUST_USE struct slice direct_own_event(struct direct_call *call, enum err err);
 
 void direct_report(const void *owner, struct log_request *line);
 
@@ -200,13 +230,17 @@ MUST_USE struct slice direct_cross_end(struct direct_call *call,
 
 /* The caller has asked for a stream. False: no memory. */
 MUST_USE bool direct_stream_init(struct direct_call *call);
+/* Another attempt begins, and nothing of the one before has left. */
+void direct_stream_restart(struct direct_call *call);
 /* As sampling_front.raw. */
-void direct_stream_take(void *owner, struct slice bytes, nsec_t now);
+bool direct_stream_take(void *owner, struct slice bytes, nsec_t now);
 /* Adds events, which are copied, and sends what can be sent; a caller that does not keep up lets the provider wait. */
 void direct_stream_add(struct direct_call *call, const struct gather *events);
 /* The outcome of a stream that has begun. */
 void direct_stream_end(struct direct_call *call, const struct sampling_outcome *outcome);
 /* What was given last has left. */
 void direct_stream_ready(struct direct_call *call);
+/* The call is going away; harmless where there is no stream, and twice. */
+void direct_stream_over(struct direct_call *call);
 
 #endif

@@ -3,42 +3,8 @@
 
 #include "codec/api/api_answer.h"
 #include "codec/api/api_redact.h"
-#include "codec/base/must.h"
-
-#include <stdio.h>
-
-void direct_add_field(struct direct_call *call, struct slice name, struct slice value)
-{
-	struct direct_answer *answer = &call->answer;
-
-	must(answer->field_count < COUNT_OF(answer->fields));
-	if (!slice_absent(value))
-		answer->fields[answer->field_count++] = (struct http_field){ name, value };
-}
-
-/* Both names of the id: each SDK reads one. */
-void direct_begin_answer(struct direct_call *call, int status, struct slice content_type)
-{
-	const struct slice id = slice_of(call->ids.request_id, REQUEST_ID_HEX);
-
-	call->answer.status = status;
-	call->answer.field_count = 0;
-	gather_init(&call->answer.body, &call->arena);
-	direct_add_field(call, SLICE("content-type"), content_type);
-	direct_add_field(call, SLICE("request-id"), id);
-	direct_add_field(call, SLICE("x-request-id"), id);
-}
 
 /* ---- errors ---- */
-
-static void add_retry(struct direct_call *call, int64_t wait_ms, bool never)
-{
-	struct api_header headers[API_RETRY_HEADERS];
-	const size_t count = api_retry_headers(wait_ms, never, &call->arena, headers);
-
-	for (size_t i = 0; i < count; i++)
-		direct_add_field(call, headers[i].name, headers[i].value);
-}
 
 static struct api_error error_of(const struct direct_call *call, const struct fault *fault,
 				 const struct error_data *data)
@@ -62,7 +28,11 @@ static void write_error(struct direct_call *call, const struct fault *fault,
 	const struct api_error_row row = api_error_row(call->api, &error);
 
 	direct_begin_answer(call, row.status, SLICE("application/json"));
-	add_retry(call, data == NULL ? -1 : data->retry_after_ms, row.hint == API_HINT_NEVER);
+	direct_add_retry(call, data == NULL ? -1 : data->retry_after_ms,
+			 row.hint == API_HINT_NEVER);
+	if (data != NULL)
+		direct_add_field(call, SLICE("sluice-provider-request-id"),
+				 data->provider_request_id);
 	if (fault->err == ERR_HTTP_METHOD)
 		direct_add_field(call, SLICE("allow"), call->allow);
 	api_error_write(&call->answer.body, call->api, &error);
@@ -98,50 +68,24 @@ struct slice direct_error_event(struct direct_call *call, const struct fault *fa
 					     : slice_of(NULL, 0);
 }
 
-/* ---- the provider's ---- */
+/* An account that is not as it should be is the operator's: its provider's words are none of the caller's. */
+static bool is_callers(enum err err)
+{
+	return err != ERR_PROVIDER_OPERATOR && err != ERR_PROVIDER_BILLING;
+}
 
-/* "a, b"; absent: none, or no memory. */
-static struct slice adjustments_of(const struct direct_call *call, struct arena *into)
+struct slice direct_own_event(struct direct_call *call, enum err err)
 {
 	const struct direct_asked *asked = call->asked;
-	struct gather list;
+	const struct slice event = call->stream->error;
 
-	gather_init(&list, into);
-	for (int i = 0; i < ADJUST_COUNT; i++) {
-		if ((asked->adjustments & ADJUST_BIT(i)) == 0)
-			continue;
-		if (gather_offset(&list) != 0)
-			gather_lit(&list, ", ");
-		gather_raw(&list, slice_str(adjustment_code((enum adjustment)i)));
-	}
-	if (asked->store_disabled) {
-		if (gather_offset(&list) != 0)
-			gather_lit(&list, ", ");
-		gather_lit(&list, "store_disabled");
-	}
-	if (gather_done(&list) != ERR_OK || list.total == 0)
+	if (slice_absent(event) || !is_callers(err))
 		return slice_of(NULL, 0);
-	return gather_flat(&list, into);
+	return api_redact_event(call->api, event, asked->secrets, COUNT_OF(asked->secrets),
+				call->host->json, &call->arena);
 }
 
-static void add_outcome(struct direct_call *call, const struct sampling_outcome *outcome)
-{
-	direct_add_field(call, SLICE("sluice-model"), outcome->model_id);
-	direct_add_field(call, SLICE("sluice-adjustments"), adjustments_of(call, &call->arena));
-}
-
-/* Exactly: nine digits behind the point. */
-static struct slice usd_text(uint64_t nano, struct arena *into)
-{
-	enum { ROOM = 40, NANO = 1000000000 };
-	char *text = arena_take(into, ROOM);
-
-	if (text == NULL)
-		return slice_of(NULL, 0);
-	const int len = snprintf(text, ROOM, "%llu.%09llu", (unsigned long long)(nano / NANO),
-				 (unsigned long long)(nano % NANO));
-	return slice_of(text, (size_t)len);
-}
+/* ---- the provider's ---- */
 
 /* False: no memory. */
 static bool put_answer(struct direct_call *call, const struct provider_answer *answer)
@@ -166,10 +110,9 @@ static void write_crossed(struct direct_call *call, const struct sampling_outcom
 	call->asked->adjustments = outcome->result->adjustments;
 	direct_begin_answer(call, 200,
 			    stream ? SLICE("text/event-stream") : SLICE("application/json"));
-	add_outcome(call, outcome);
+	direct_add_target(call, outcome->model_id, slice_of(NULL, 0));
 	if (!stream)
-		direct_add_field(call, SLICE("sluice-usd"),
-				 usd_text(outcome->usd_nano, &call->arena));
+		direct_add_usd(call, outcome->usd_nano);
 	if (!direct_cross_answer(call, outcome))
 		(void)direct_refuse_err(call, ERR_BUSY);
 }
@@ -190,9 +133,8 @@ static void write_result(struct direct_call *call, const struct sampling_outcome
 		return;
 	}
 	direct_begin_answer(call, 200, SLICE("application/json"));
-	add_outcome(call, outcome);
-	direct_add_field(call, SLICE("sluice-usd"), usd_text(outcome->usd_nano, &call->arena));
-	direct_add_field(call, SLICE("sluice-provider-request-id"), answer->headers.request_id);
+	direct_add_target(call, outcome->model_id, answer->headers.request_id);
+	direct_add_usd(call, outcome->usd_nano);
 	if (!put_answer(call, answer))
 		(void)direct_refuse_err(call, ERR_BUSY);
 }
@@ -212,6 +154,7 @@ static bool write_own_words(struct direct_call *call, const struct sampling_outc
 	if (slice_absent(body))
 		return false;
 	direct_begin_answer(call, answer->status, SLICE("application/json"));
+	direct_add_field(call, SLICE("sluice-provider-request-id"), answer->headers.request_id);
 	gather_raw(&call->answer.body, body);
 	return gather_done(&call->answer.body) == ERR_OK;
 }
@@ -243,13 +186,15 @@ void direct_write_stream_head(struct direct_call *call)
 	direct_begin_answer(call, 200, SLICE("text/event-stream"));
 	direct_add_field(call, SLICE("cache-control"), SLICE("no-cache, no-transform"));
 	direct_add_field(call, SLICE("x-accel-buffering"), SLICE("no"));
-	direct_add_field(call, SLICE("sluice-adjustments"), adjustments_of(call, &call->arena));
+	direct_add_target(call, sampling_model_id(call->call),
+			  sampling_provider_headers(call->call)->request_id);
 }
 
 void direct_report(const void *owner, struct log_request *line)
 {
 	const struct direct_call *call = owner;
 
+	line->agent = &call->agent;
 	line->status = line->err == ERR_CANCELLED ? 499 : call->answer.status;
 	if (call->detail != NULL && line->detail == NULL)
 		line->detail = call->detail;

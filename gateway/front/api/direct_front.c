@@ -12,6 +12,7 @@ static const struct sampling_front *row_of(const struct direct_call *call)
 
 static void free_call(struct direct_call *call)
 {
+	direct_stream_over(call);
 	call->magic = 0;
 	arena_give(&call->arena);
 	slab_give(&call->host->records, call);

@@ -24,6 +24,7 @@ void direct_init(struct direct_call *call, const struct http_incoming *in, uint6
 	call->asked = NULL;
 	call->stream = NULL;
 	call->answer.status = 0;
+	call->agent = (struct log_agent){ .retry = absent };
 	call->ask = (struct sampling_ask){ .ids = &call->ids,
 					   .arena = &call->arena,
 					   .body = in->body,
@@ -112,8 +113,7 @@ bool direct_read_head(struct direct_call *call, const struct front_host *host)
 {
 	if (!read_http(call, host) || !direct_find_caller(call, host))
 		return false;
-	call->ask.deadline = call->ask.started + call->caller.plan->limits.deadline_progress;
-	return true;
+	return direct_set_deadline(call);
 }
 
 /* ---- the provider's request ---- */
@@ -154,6 +154,9 @@ static bool write_raw(struct sampling_raw *raw, const struct sampling_target *ta
 	struct mcp_edits *edits = arena_take(into, sizeof(*edits));
 	struct api_changed changed;
 
+	if (asked->call->stream != NULL)
+		direct_stream_restart(asked->call);
+
 	if (edits == NULL)
 		return false;
 	mcp_edits_init(edits, asked->request.body, into);
@@ -180,6 +183,7 @@ static bool read_headers(struct direct_call *call)
 	raw->version = absent;
 	gather_init(&lines, &call->arena);
 	while (http_next_header(call->in, &at, &field)) {
+		direct_note_header(call, &field);
 		if (!api_header_passes(call->api, field.name))
 			continue;
 		if (slice_eq(field.name, SLICE("anthropic-version"))) {
@@ -193,6 +197,7 @@ static bool read_headers(struct direct_call *call)
 	}
 	if (gather_done(&lines) != ERR_OK)
 		return false;
+	raw->begun_deadline = call->begun_deadline;
 	raw->headers = lines.total == 0 ? absent : gather_flat(&lines, &call->arena);
 	return lines.total == 0 || !slice_absent(raw->headers);
 }

@@ -6,22 +6,37 @@
 
 #include "codec/base/must.h"
 
+/* Clients give up on a stream that says nothing for long; the contract has something every 15 s. */
+#define PING_AFTER (12 * SEC)
+
 enum { WAITING_MAX = 64 << 10, BUFFER_FIRST = 4096 };
+
+static void init_events(struct direct_call *call)
+{
+	const struct api_request *request = &call->asked->request;
+
+	api_stream_init(&call->stream->events, call->api, request->at[API_MODEL].text,
+			request->usage_asked, STREAM_EVENT_MAX, &call->arena);
+	call->stream->events.choices = request->n;
+	if (call->asked->paid != NULL)
+		call->stream->events.paid = &call->asked->paid->seen;
+}
 
 bool direct_stream_init(struct direct_call *call)
 {
-	const struct api_request *request = &call->asked->request;
-	struct direct_stream *s = arena_zero(&call->arena, sizeof(*s));
-
-	if (s == NULL)
+	call->stream = arena_zero(&call->arena, sizeof(*call->stream));
+	if (call->stream == NULL)
 		return false;
-	api_stream_init(&s->events, call->api, request->at[API_MODEL].text, request->usage_asked,
-			STREAM_EVENT_MAX, &call->arena);
-	s->events.choices = request->n;
-	if (call->asked->paid != NULL)
-		s->events.paid = &call->asked->paid->seen;
-	call->stream = s;
+	call->stream->call = call;
+	init_events(call);
 	return true;
+}
+
+void direct_stream_restart(struct direct_call *call)
+{
+	must(!call->stream->begun && !call->stream->unsent);
+	*call->stream = (struct direct_stream){ .call = call };
+	init_events(call);
 }
 
 /* False: no memory. */
@@ -46,25 +61,46 @@ static bool add(struct direct_call *call, struct slice bytes)
 	return true;
 }
 
+static void on_silence(struct net_timer *timer);
+
+static void ping_at(struct direct_stream *s, nsec_t due)
+{
+	s->ping.fire = on_silence;
+	net_timer_set(s->call->host->loop, &s->ping, due);
+}
+
+static void begin_pings(struct direct_stream *s)
+{
+	ping_at(s, s->sent_at + PING_AFTER);
+}
+
+/* An answer begins with an event: comments and the like in front of it wait, so that another attempt may still follow. */
+static bool may_begin(const struct direct_stream *s)
+{
+	return s->begun || s->events.begun || s->cross != NULL || s->filling.len > WAITING_MAX;
+}
+
 /* What waits is sent, unless something is on its way. */
 static void flush(struct direct_call *call)
 {
 	struct direct_stream *s = call->stream;
 	const struct direct_answer *answer = &call->answer;
 
-	if (s->unsent || s->filling.len == 0)
+	if (s->unsent || s->filling.len == 0 || !may_begin(s))
 		return;
 	const struct api_buffer next = s->sending;
 	s->sending = s->filling;
 	s->filling = next;
 	s->filling.len = 0;
 	s->unsent = true;
+	s->sent_at = net_now(call->host->loop);
 	const struct slice piece = slice_of(s->sending.at, s->sending.len);
 	if (s->begun) {
 		http_more(call->exchange, piece);
 		return;
 	}
 	s->begun = true;
+	begin_pings(s);
 	direct_write_stream_head(call);
 	http_begin_pieces(call->exchange, answer->status, answer->fields, answer->field_count,
 			  piece);
@@ -80,6 +116,25 @@ static void send_on(struct direct_call *call)
 		s->paused = true;
 		sampling_pause(call->call);
 	}
+}
+
+/* Between two events: what is not whole yet has not left. A caller that has not taken what was said is not told more. */
+static void on_silence(struct net_timer *timer)
+{
+	struct direct_stream *s = CONTAINER_OF(timer, struct direct_stream, ping);
+	const nsec_t now = net_now(s->call->host->loop);
+
+	must_obj(s->call, DIRECT_MAGIC);
+	if (!s->unsent && !s->broken && now - s->sent_at >= PING_AFTER &&
+	    add(s->call, api_stream_ping(s->call->api)))
+		flush(s->call);
+	ping_at(s, (now - s->sent_at >= PING_AFTER ? now : s->sent_at) + PING_AFTER);
+}
+
+void direct_stream_over(struct direct_call *call)
+{
+	if (call->stream != NULL && call->stream->ping.place != 0)
+		net_timer_stop(call->host->loop, &call->stream->ping);
 }
 
 /* The piece of api_stream_next; false: nothing more of this read is passed on. */
@@ -98,6 +153,9 @@ static bool take_piece(struct direct_call *call, enum api_stream_got got, struct
 	case API_STREAM_NOTHING:
 		return false;
 	case API_STREAM_ERROR:
+		s->error = arena_copy(&call->arena,
+				      piece); /* without memory it is told in our words */
+		break;
 	case API_STREAM_BROKEN:
 	case API_STREAM_FULL:
 		break;
@@ -106,7 +164,7 @@ static bool take_piece(struct direct_call *call, enum api_stream_got got, struct
 	return false;
 }
 
-void direct_stream_take(void *owner, struct slice bytes, nsec_t now)
+bool direct_stream_take(void *owner, struct slice bytes, nsec_t now)
 {
 	struct direct_call *call = owner;
 	struct direct_stream *s = call->stream;
@@ -115,11 +173,12 @@ void direct_stream_take(void *owner, struct slice bytes, nsec_t now)
 	(void)now;
 	must(s != NULL);
 	if (s->broken)
-		return;
+		return s->begun;
 	api_stream_feed(&s->events, bytes);
 	while (take_piece(call, api_stream_next(&s->events, &piece), piece))
 		continue;
 	send_on(call);
+	return s->begun;
 }
 
 void direct_stream_add(struct direct_call *call, const struct gather *events)
@@ -144,8 +203,11 @@ static struct slice last_of(struct direct_call *call, const struct sampling_outc
 	const struct direct_stream *s = call->stream;
 	const struct fault broken = { .err = ERR_PROVIDER_ANSWER, .offset = FAULT_NO_OFFSET };
 
-	if (outcome->end != SAMPLING_RESULT)
-		return direct_error_event(call, &outcome->fault, &outcome->data);
+	if (outcome->end != SAMPLING_RESULT) {
+		const struct slice own = direct_own_event(call, outcome->fault.err);
+		return slice_absent(own) ? direct_error_event(call, &outcome->fault, &outcome->data)
+					 : own;
+	}
 	if (s->cross != NULL && !s->broken)
 		return direct_cross_end(call, outcome);
 	if (s->broken || !api_stream_has_reason(&s->events))
@@ -159,6 +221,7 @@ void direct_stream_end(struct direct_call *call, const struct sampling_outcome *
 	const struct slice last = last_of(call, outcome);
 
 	s->ended = true;
+	direct_stream_over(call);
 	if (slice_absent(last) || !add(call, last)) {
 		http_cut(call->exchange); /* no memory for as much as an end */
 		return;
