@@ -16,7 +16,7 @@ set(layers
 	"codec/dialect/anthropic   codec/base codec/isa codec/json codec/sse codec/schema codec/mcp codec/tbl codec/dialect"
 	"codec/dialect/openai      codec/base codec/isa codec/json codec/sse codec/schema codec/mcp codec/tbl codec/dialect"
 	"codec/dialect/responses   codec/base codec/isa codec/json codec/sse codec/schema codec/mcp codec/tbl codec/dialect"
-	"codec/api                 codec/base codec/json codec/mcp codec/sse"
+	"codec/api                 codec/base codec/isa codec/json codec/mcp codec/sse"
 	"codec/cross               codec/base codec/json codec/mcp codec/api codec/dialect"
 	"codec                     codec/"
 	"tenants                   codec/"

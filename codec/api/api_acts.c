@@ -2,6 +2,7 @@
 #include "codec/api/api_walk.h"
 
 #include "codec/base/must.h"
+#include "codec/json/json_fields.h"
 #include "codec/json/json_names.h"
 #include "codec/json/json_scan.h"
 
@@ -164,7 +165,7 @@ static bool take_content(struct api_walk *w, struct api_frame *frame, enum json_
 
 	if (kind != JSON_STRING)
 		return json_skip(&w->r, NULL);
-	if (!json_string(&w->r, &raw))
+	if (!json_take_string(&w->r, &raw))
 		return false;
 	if (act == API_ACT_DATA) {
 		frame->bytes += raw.len;
@@ -184,7 +185,7 @@ static bool take_source(struct api_walk *w, struct api_frame *frame, enum json_k
 	if (media > frame->media)
 		frame->media = (uint8_t)media;
 	if (kind == JSON_OBJECT || kind == JSON_ARRAY)
-		return api_walk_enter(w, API_ARG_SOURCE, API_NONE);
+		return api_walk_enter(w, kind, API_ARG_SOURCE, API_NONE);
 	return take_content(w, frame, kind, API_ACT_URL);
 }
 
@@ -336,9 +337,9 @@ void api_walk_end_object(struct api_walk *w, const struct api_frame *object)
 
 /* ---- acts ---- */
 
-bool api_walk_enter(struct api_walk *w, enum api_argument place, uint8_t field)
+bool api_walk_enter(struct api_walk *w, enum json_kind kind, enum api_argument place, uint8_t field)
 {
-	const bool array = json_peek(&w->r) == JSON_ARRAY;
+	const bool array = kind == JSON_ARRAY;
 	const uint32_t begin = json_offset(&w->r);
 
 	if (!(array ? json_enter_array(&w->r) : json_enter_object(&w->r)))
@@ -356,13 +357,26 @@ bool api_walk_enter(struct api_walk *w, enum api_argument place, uint8_t field)
 	return true;
 }
 
+/* All of a value: json_skip, but for what most are. */
+static bool take(struct api_walk *w, enum json_kind kind, struct slice *text)
+{
+	if (kind != JSON_STRING)
+		return kind == JSON_NUMBER ? json_number(&w->r, text) : json_skip(&w->r, text);
+	if (!json_take_string(&w->r, text))
+		return false;
+	*text = slice_of(text->at - 1, text->len + 2);
+	return true;
+}
+
 static bool enter(struct api_walk *w, const struct api_member *row, enum json_kind kind)
 {
+	struct slice unused;
+
 	if (row->field != API_NONE)
 		w->out->at[row->field].kind = kind;
 	if (kind == JSON_OBJECT || kind == JSON_ARRAY)
-		return api_walk_enter(w, (enum api_argument)row->argument, row->field);
-	return json_skip(&w->r, row->field == API_NONE ? NULL : &w->out->at[row->field].text);
+		return api_walk_enter(w, kind, (enum api_argument)row->argument, row->field);
+	return take(w, kind, row->field == API_NONE ? &unused : &w->out->at[row->field].text);
 }
 
 /* Too large for 63 bits is as large as can be. */
@@ -385,7 +399,7 @@ static bool keep(struct api_walk *w, const struct api_member *row, enum json_kin
 	struct api_value *value = &w->out->at[row->field];
 
 	value->kind = kind;
-	if (!json_skip(&w->r, &value->text))
+	if (!take(w, kind, &value->text))
 		return false;
 	return kind != JSON_NUMBER || row->kinds == API_KINDS_ANY ||
 	       take_count(w, row, value->text, &value->count);
@@ -409,7 +423,7 @@ static bool refuse(struct api_walk *w, const struct api_member *row)
 /* A string of its own; what is none counts as not said. */
 static bool take_string(struct api_walk *w, enum json_kind kind, struct slice *out)
 {
-	return kind == JSON_STRING ? json_string(&w->r, out) : json_skip(&w->r, NULL);
+	return kind == JSON_STRING ? json_take_string(&w->r, out) : json_skip(&w->r, NULL);
 }
 
 static bool take_seal(struct api_walk *w)

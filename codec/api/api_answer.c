@@ -45,10 +45,27 @@ bool api_answer_read(enum api api, struct slice body, struct api_answer *out)
 	return true;
 }
 
-void api_answer_edit(const struct api_answer *answer, struct slice model, struct mcp_edits *edits)
+/* Whether a string with that inside stands in `body`. */
+static bool is_within(struct slice inside, struct slice body)
 {
-	if (!slice_absent(answer->model) && !slice_eq(answer->model, model))
-		mcp_edits_put(edits, answer->model, model);
+	const uintptr_t from = (uintptr_t)inside.at, begin = (uintptr_t)body.at;
+
+	return !slice_absent(inside) && from > begin && from + inside.len < begin + body.len;
+}
+
+struct slice api_answer_model(enum api api, struct slice body, struct slice told)
+{
+	struct api_answer read;
+
+	if (is_within(told, body))
+		return slice_of(told.at - 1, told.len + 2);
+	return api_answer_read(api, body, &read) ? read.model : slice_of(NULL, 0);
+}
+
+void api_answer_edit(struct slice there, struct slice model, struct mcp_edits *edits)
+{
+	if (!slice_absent(there) && !slice_eq(there, model))
+		mcp_edits_put(edits, there, model);
 }
 
 void api_count_write(struct gather *g, uint64_t tokens)

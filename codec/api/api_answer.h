@@ -21,8 +21,12 @@ struct api_answer {
 /* False: the body is no JSON object, and *out is empty. */
 bool api_answer_read(enum api api, struct slice body, struct api_answer *out);
 
-/* `model`, JSON text of a string, stands in place of the provider's; where there is none, none is put in. */
-void api_answer_edit(const struct api_answer *answer, struct slice model, struct mcp_edits *edits);
+/* The value of `model` in the body of an answer. `told`: the inside of that value, where the format's reader has found it, so
+ * that nothing is looked for; a part of anything but the body says nothing. Absent: there is none. */
+struct slice api_answer_model(enum api api, struct slice body, struct slice told);
+
+/* `model`, JSON text of a string, stands in place of `there`, the provider's; where that is absent, none is put in. */
+void api_answer_edit(struct slice there, struct slice model, struct mcp_edits *edits);
 
 /* The answer to count_tokens where it is an estimate of ours: at least 1, because callers believe what they get. */
 void api_count_write(struct gather *g, uint64_t tokens);

@@ -12,10 +12,35 @@ struct editing {
 
 static const struct slice nothing = { NULL, 0 };
 
+/* As names of models are: a string as they stand. */
+static bool needs_no_escape(struct slice plain)
+{
+	const char *at = plain.at, *end = plain.at + plain.len;
+
+	while (end - at >= 8 && scan_special8(scan_load8(at)) == 0)
+		at += 8;
+	while (at < end && *at >= ' ' && *at != '"' && *at != '\\')
+		at++;
+	return at == end;
+}
+
+static struct slice in_quotes(struct slice plain, struct arena *into)
+{
+	char *text = arena_take(into, plain.len + 2);
+
+	if (text == NULL)
+		return nothing;
+	text[0] = '"';
+	*pen_slice(text + 1, plain) = '"';
+	return slice_of(text, plain.len + 2);
+}
+
 struct slice api_quoted(struct slice plain, struct arena *into)
 {
 	struct gather g;
 
+	if (needs_no_escape(plain))
+		return in_quotes(plain, into);
 	gather_init(&g, into);
 	gather_plain(&g, plain);
 	return gather_done(&g) == ERR_OK ? gather_flat(&g, into) : nothing;

@@ -2,10 +2,9 @@
 
 #include "codec/api/api_date.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include "codec/json/json_write.h"
 
-enum { VALUE_MAX = API_DATE_MAX, MS = 1000 };
+enum { MS = 1000 };
 
 bool api_header_passes(enum api api, struct slice name)
 {
@@ -22,21 +21,15 @@ bool api_header_passes(enum api api, struct slice name)
 	return true;
 }
 
-/* Adds a header, unless there is no memory for its value. */
-static __attribute__((format(printf, 5, 6))) size_t add(struct api_header *out, size_t count,
-							struct slice name, struct arena *into,
-							const char *format, ...)
+static void add(struct api_header *out, size_t *count, struct slice name, struct slice value)
 {
-	char *value = arena_take(into, VALUE_MAX);
-	va_list list;
+	out[(*count)++] = (struct api_header){ name, value };
+}
 
-	if (value == NULL)
-		return count;
-	va_start(list, format);
-	const int len = vsnprintf(value, VALUE_MAX, format, list);
-	va_end(list);
-	out[count] = (struct api_header){ name, slice_of(value, (size_t)len) };
-	return count + 1;
+/* What stands between. */
+static struct slice between(const char *from, const char *to)
+{
+	return slice_of(from, (size_t)(to - from));
 }
 
 size_t api_retry_headers(int64_t wait_ms, bool never, struct arena *into,
@@ -46,31 +39,34 @@ size_t api_retry_headers(int64_t wait_ms, bool never, struct arena *into,
 	size_t count = 0;
 
 	if (never || wait_ms > WAIT_MAX_MS)
-		out[count++] = (struct api_header){ SLICE("x-should-retry"), SLICE("false") };
-	if (wait_ms < 0)
+		add(out, &count, SLICE("x-should-retry"), SLICE("false"));
+	char *text = wait_ms < 0 ? NULL : arena_take(into, 2 * PEN_UINT_MAX);
+	if (text == NULL)
 		return count;
-	count = add(out, count, SLICE("retry-after"), into, "%lld",
-		    (long long)(wait_ms / MS + (wait_ms % MS != 0)));
+	const uint64_t ms = (uint64_t)wait_ms;
+	char *end = pen_uint(text, ms / MS + (ms % MS != 0));
+	add(out, &count, SLICE("retry-after"), between(text, end));
 	if (wait_ms <= WAIT_MAX_MS)
-		count = add(out, count, SLICE("retry-after-ms"), into, "%lld", (long long)wait_ms);
+		add(out, &count, SLICE("retry-after-ms"), between(end, pen_uint(end, ms)));
 	return count;
 }
 
 /* ---- rates ---- */
 
+enum { SPAN_MAX = 3 * (PEN_UINT_MAX + 1) };
+
 /* As OpenAI writes it: "6m0s", "1s", "20ms". */
-static size_t add_span(struct api_header *out, size_t count, struct slice name, struct arena *into,
-		       uint64_t ms)
+static char *pen_span(char *pen, uint64_t ms)
 {
-	const unsigned long long minutes = ms / MS / 60, seconds = ms / MS % 60;
+	const uint64_t minutes = ms / MS / 60;
 
 	if (ms < MS)
-		return add(out, count, name, into, "%llums", (unsigned long long)ms);
-	if (minutes == 0)
-		return add(out, count, name, into, "%llus", seconds);
-	if (minutes < 60)
-		return add(out, count, name, into, "%llum%llus", minutes, seconds);
-	return add(out, count, name, into, "%lluh%llum%llus", minutes / 60, minutes % 60, seconds);
+		return pen_lit(pen_uint(pen, ms), "ms");
+	if (minutes >= 60)
+		pen = pen_lit(pen_uint(pen, minutes / 60), "h");
+	if (minutes != 0)
+		pen = pen_lit(pen_uint(pen, minutes % 60), "m");
+	return pen_lit(pen_uint(pen, ms / MS % 60), "s");
 }
 
 /* The names of one kind of limit in both families. */
@@ -81,19 +77,23 @@ struct rate_names {
 static size_t add_rate(struct api_header *out, size_t count, const struct rate_names *names,
 		       struct arena *into, const struct api_rate *rate, uint64_t wall_s)
 {
-	const unsigned long long limit = rate->limit, remaining = rate->remaining;
+	char *const limit =
+		rate->known ? arena_take(into, 2 * PEN_UINT_MAX + API_DATE_MAX + SPAN_MAX) : NULL;
 
-	char date[API_DATE_MAX];
-
-	if (!rate->known)
+	if (limit == NULL)
 		return count;
-	api_date(date, wall_s + (rate->reset_ms + MS - 1) / MS);
-	count = add(out, count, names->limit, into, "%llu", limit);
-	count = add(out, count, names->remaining, into, "%llu", remaining);
-	count = add(out, count, names->reset, into, "%s", date);
-	count = add(out, count, names->x_limit, into, "%llu", limit);
-	count = add(out, count, names->x_remaining, into, "%llu", remaining);
-	return add_span(out, count, names->x_reset, into, rate->reset_ms);
+	char *const remaining = pen_uint(limit, rate->limit);
+	char *const date = pen_uint(remaining, rate->remaining);
+	char *const span = date + api_date(date, wall_s + (rate->reset_ms + MS - 1) / MS);
+	char *const end = pen_span(span, rate->reset_ms);
+
+	add(out, &count, names->limit, between(limit, remaining));
+	add(out, &count, names->remaining, between(remaining, date));
+	add(out, &count, names->reset, between(date, span));
+	add(out, &count, names->x_limit, between(limit, remaining));
+	add(out, &count, names->x_remaining, between(remaining, date));
+	add(out, &count, names->x_reset, between(span, end));
+	return count;
 }
 
 size_t api_rate_headers(const struct api_rate *requests, const struct api_rate *tokens,

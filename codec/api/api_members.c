@@ -1,6 +1,7 @@
 #include "codec/api/api_members.h"
 
 #include "codec/base/must.h"
+#include "codec/isa/isa.h"
 
 enum { M = 1 << API_MESSAGES | 1 << API_COUNT, C = 1 << API_CHAT, MC = M | C };
 
@@ -18,11 +19,30 @@ enum { M = 1 << API_MESSAGES | 1 << API_COUNT, C = 1 << API_CHAT, MC = M | C };
 #undef MEMBER
 #undef PLACE_END
 
+/* A byte for each row, so that all are looked at together: of names that are the same but for case it is the same. Of
+ * constants, it is one. */
+#define SIGN(len, first, last) \
+	((uint8_t)((unsigned)(len)*9 ^ ((uint8_t)(first) | 0x20u) * 5 ^ ((uint8_t)(last) | 0x20u)))
+#define PLACE_BEGIN(place)                                          \
+	_Static_assert(COUNT_OF(place##_rows) <= API_ROWS_MAX, ""); \
+	static const uint8_t place##_signs[API_ROWS_MAX] = {
+#define MEMBER(apis, name, act, argument, field, kinds) \
+	SIGN(sizeof(name) - 1, (name)[0], (name)[sizeof(name) - 2]),
+#define PLACE_END(place) \
+	}                \
+	;
+#include "codec/api/tbl/members.h"
+#undef PLACE_BEGIN
+#undef MEMBER
+#undef PLACE_END
+
 static const struct place {
 	const struct api_member *rows;
 	size_t count;
+	const uint8_t *signs;
 } places[API_PLACES] = {
-#define PLACE_BEGIN(place) [API_ARG_##place] = { place##_rows, COUNT_OF(place##_rows) },
+#define PLACE_BEGIN(place) \
+	[API_ARG_##place] = { place##_rows, COUNT_OF(place##_rows), place##_signs },
 #define MEMBER(apis, name, act, argument, field, kinds)
 #define PLACE_END(place)
 #include "codec/api/tbl/members.h"
@@ -31,33 +51,58 @@ static const struct place {
 #undef PLACE_END
 };
 
-/* As api_name_match, of a plain name: there is nothing to look at where length or first letter differ. */
-static enum api_name_match match_plain(struct slice raw, struct slice name)
+/* Row `i`, where the place has one, and it is the API's; else NULL. */
+static const struct api_member *at_row(const struct place *rows, size_t i, enum api api)
 {
-	if (raw.len != name.len || (raw.at[0] | 0x20) != name.at[0])
-		return API_NAME_OTHER;
-	if (memcmp(raw.at, name.at, name.len) == 0)
-		return API_NAME_SAME;
-	return slice_eq_nocase(raw, name) ? API_NAME_CASE : API_NAME_OTHER;
+	return i < rows->count && (rows->rows[i].apis >> api & 1) != 0 ? &rows->rows[i] : NULL;
+}
+
+static const struct api_member *find_any(const struct place *rows, enum api api, struct slice raw,
+					 bool *exact)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct api_member *row = at_row(rows, i, api);
+		const enum api_name_match match =
+			row == NULL ? API_NAME_OTHER : api_name_match(raw, row->name);
+		if (match == API_NAME_OTHER)
+			continue;
+		*exact = match == API_NAME_SAME;
+		return row;
+	}
+	return NULL;
+}
+
+/* The same of a name that is plain. */
+static const struct api_member *find_plain(const struct place *rows, enum api api, struct slice raw,
+					   bool *exact)
+{
+	const uint8_t sign = SIGN(raw.len, raw.at[0], raw.at[raw.len - 1]);
+	const struct isa_block signs = isa_load((const char *)rows->signs);
+
+	for (uint64_t found = isa_equal(signs, (char)sign); found != 0; found &= found - 1) {
+		const struct api_member *row = at_row(rows, (size_t)__builtin_ctzll(found), api);
+		if (row == NULL)
+			continue;
+		*exact = slice_eq(raw, row->name);
+		if (*exact || slice_eq_nocase(raw, row->name))
+			return row;
+	}
+	return NULL;
 }
 
 const struct api_member *api_member_find(enum api_argument place, enum api api, struct slice raw,
 					 bool *exact)
 {
 	must(place > API_ARG_NONE && place < API_PLACES);
-	const struct place *rows = &places[place];
-	const bool plain = api_name_is_plain(raw);
+	if (raw.len == 0)
+		return NULL;
+	return api_name_is_plain(raw) ? find_plain(&places[place], api, raw, exact)
+				      : find_any(&places[place], api, raw, exact);
+}
 
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct api_member *row = &rows->rows[i];
-		const enum api_name_match match =
-			plain ? match_plain(raw, row->name) : api_name_match(raw, row->name);
-		if (match == API_NAME_OTHER || (row->apis >> api & 1) == 0)
-			continue;
-		*exact = match == API_NAME_SAME;
-		return row;
-	}
-	return NULL;
+uint64_t api_member_bit(enum api_argument place, const struct api_member *row)
+{
+	return (uint64_t)1 << (row - places[place].rows);
 }
 
 const char *api_kinds_text(uint32_t kinds)

@@ -56,6 +56,8 @@ enum api_member_kinds {
 	API_KINDS_ANY = 0xffff,
 };
 
+enum { API_ROWS_MAX = 64 }; /* of one place */
+
 struct api_member {
 	struct slice name;
 	uint8_t apis;     /* bits of enum api */
@@ -69,6 +71,9 @@ struct api_member {
  * another case. `place` is below API_PLACES. */
 const struct api_member *api_member_find(enum api_argument place, enum api api, struct slice raw,
 					 bool *exact);
+
+/* A bit for each row of a place. */
+uint64_t api_member_bit(enum api_argument place, const struct api_member *row);
 
 /* Without escapes, and all of it ASCII: as names mostly are. */
 bool api_name_is_plain(struct slice raw);

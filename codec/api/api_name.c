@@ -1,14 +1,43 @@
 /* api_name.c - names of members, compared as the strictest and the loosest reader do. */
 #include "codec/api/api_members.h"
+#include "codec/json/json_scan.h"
 
 enum { FOLDED_MAX = 3 }; /* bytes of a letter that folds into ASCII */
 
+/* Eight bytes without a backslash, and all of them ASCII. */
+static bool is_plain8(uint64_t word)
+{
+	const uint64_t slash = word ^ SCAN_ONES * '\\';
+
+	return ((((slash - SCAN_ONES) & ~slash) | word) & SCAN_ONES * 0x80) == 0;
+}
+
+/* As scan_load8, of fewer bytes. */
+static uint64_t load_few(const char *at, size_t len)
+{
+	uint32_t front, rear;
+	uint64_t word = 0;
+
+	if (len < sizeof(front)) {
+		for (size_t i = 0; i < len; i++)
+			word = word << 8 | (unsigned char)at[i];
+		return word;
+	}
+	(void)memcpy(&front, at, sizeof(front));
+	(void)memcpy(&rear, at + len - sizeof(rear), sizeof(rear));
+	return (uint64_t)front << 32 | rear;
+}
+
 bool api_name_is_plain(struct slice raw)
 {
-	for (size_t i = 0; i < raw.len; i++)
-		if (raw.at[i] == '\\' || (unsigned char)raw.at[i] >= 0x80)
+	const char *at = raw.at, *end = raw.at + raw.len;
+
+	if (raw.len < 8)
+		return is_plain8(load_few(at, raw.len));
+	for (; end - at > 8; at += 8)
+		if (!is_plain8(scan_load8(at)))
 			return false;
-	return true;
+	return is_plain8(scan_load8(end - 8));
 }
 
 static char lower(char c)

@@ -4,6 +4,7 @@
 #include "codec/api/api_walk.h"
 #include "codec/base/must.h"
 #include "codec/json/json_loose.h"
+#include "codec/json/json_reader.h"
 #include "codec/json/json_scan.h"
 #include "codec/json/json_write.h"
 
@@ -77,11 +78,15 @@ static bool read_member(struct api_walk *w, struct api_frame *frame, struct slic
 
 	frame->row = api_member_find((enum api_argument)frame->place, w->out->api, name, &exact);
 	if (frame->row == NULL)
-		return json_skip(&w->r, NULL);
+		return reader_new_key(&w->r, name) && json_skip(&w->r, NULL);
 	if (!exact)
 		return api_walk_fail(
 			w, ERR_FIELD,
 			"a member's name is this but for case: other readers take it for this");
+	const uint64_t bit = api_member_bit((enum api_argument)frame->place, frame->row);
+	if ((frame->seen & bit) != 0)
+		return reader_same_key(&w->r, name);
+	frame->seen |= bit;
 	const enum json_kind kind = json_peek(&w->r);
 	if (kind == JSON_BAD)
 		return false;
@@ -97,7 +102,7 @@ static bool read_item(struct api_walk *w, struct api_frame *frame)
 	const enum json_kind kind = json_peek(&w->r);
 
 	if (kind == JSON_OBJECT)
-		return api_walk_enter(w, (enum api_argument)frame->place, API_NONE);
+		return api_walk_enter(w, kind, (enum api_argument)frame->place, API_NONE);
 	if (kind == JSON_BAD)
 		return false;
 	if (frame->place == API_ARG_MESSAGE)
@@ -123,7 +128,7 @@ static void walk(struct api_walk *w)
 
 	while (w->depth != 0) {
 		struct api_frame *frame = api_top(w);
-		bool more = frame->array ? json_next_item(&w->r) : json_next_key(&w->r, &name);
+		bool more = frame->array ? json_next_item(&w->r) : reader_next_key(&w->r, &name);
 		if (w->r.fault.err != ERR_OK || w->fault->err != ERR_OK)
 			return;
 		if (!more) {
@@ -206,7 +211,7 @@ enum err api_request_read_here(enum api api, struct slice body, struct json_work
 	json_open(&w.r, body, NULL, work);
 	if (json_peek(&w.r) == JSON_OBJECT) {
 		const uint32_t begin = json_offset(&w.r);
-		if (api_walk_enter(&w, API_ARG_TOP, API_NONE))
+		if (api_walk_enter(&w, JSON_OBJECT, API_ARG_TOP, API_NONE))
 			walk(&w);
 		q.object = slice_of(body.at + begin, json_offset(&w.r) - begin);
 	} else {

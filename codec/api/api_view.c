@@ -76,6 +76,8 @@ static enum tool_mode mode_of(const struct api_value *choice)
 	static const char *const forcing[] = { "required", "any", "tool", "function", "custom" };
 	struct slice word = choice->text;
 
+	if (choice->kind <= JSON_NULL)
+		return TOOL_MODE_DEFAULT;
 	if (choice->kind == JSON_OBJECT)
 		word = json_loose_member(choice->text, "type");
 	if (json_loose_is(word, "allowed_tools")) {

@@ -18,6 +18,7 @@ struct api_frame {
 	bool results;      /* of a message: it has results of tools */
 	uint32_t begin;    /* offset of its bracket */
 	uint32_t index;    /* of the item under way, in an array */
+	uint64_t seen;     /* of an object: api_member_bit of the members that were there */
 	struct slice kind; /* type, role or media type: raw; absent: not said, or no string */
 	uint64_t bytes;    /* content inside */
 	uint32_t urls;     /* contents inside that the provider would fetch */
@@ -51,8 +52,9 @@ enum err api_field_error(uint8_t field);
 /* The value of top's row is next and of that kind. False: failed. */
 bool api_walk_act(struct api_walk *w, enum json_kind kind);
 
-/* Opens the object or array that is next: an array's items, or the object itself, are of that place. */
-bool api_walk_enter(struct api_walk *w, enum api_argument place, uint8_t field);
+/* Opens the object or array that is next and of that kind: an array's items, or the object itself, are of that place. */
+bool api_walk_enter(struct api_walk *w, enum json_kind kind, enum api_argument place,
+		    uint8_t field);
 
 /* The object on top is over: *w has left it. */
 void api_walk_end_object(struct api_walk *w, const struct api_frame *object);

@@ -179,17 +179,30 @@ bool reader_next_key(struct json_reader *r, struct slice *key)
 	return true;
 }
 
-static inline bool next_key(struct json_reader *r, struct slice *key)
+bool reader_same_key(struct json_reader *r, struct slice key)
 {
-	if (!reader_next_key(r, key))
-		return false;
+	return key_refused(r, key.at - 1, KEYS_DUPLICATE);
+}
+
+static inline bool new_key(struct json_reader *r, struct slice key)
+{
 	if (r->work == NULL)
 		return true;
 	must(r->work->reader == r);
 	enum json_keys_answer answer =
-		json_keys_add(r->work, &r->levels[r->depth - 1], r->limits.keys_max, *key,
-			      reader_escaped(r, key->at), r->end);
-	return answer == KEYS_ADDED || key_refused(r, key->at - 1, answer);
+		json_keys_add(r->work, &r->levels[r->depth - 1], r->limits.keys_max, key,
+			      reader_escaped(r, key.at), r->end);
+	return answer == KEYS_ADDED || key_refused(r, key.at - 1, answer);
+}
+
+bool reader_new_key(struct json_reader *r, struct slice key)
+{
+	return new_key(r, key);
+}
+
+static inline bool next_key(struct json_reader *r, struct slice *key)
+{
+	return reader_next_key(r, key) && new_key(r, *key);
 }
 
 bool json_next_key(struct json_reader *r, struct slice *key)

@@ -44,6 +44,12 @@ bool reader_fail_json(struct json_reader *r, const char *at, const char *detail)
  * the closing brace (which is consumed) or on error. Whether the key is there twice is not looked at. */
 bool reader_next_key(struct json_reader *r, struct slice *key);
 
+/* Whether that key, which reader_next_key has given last, is the first of its name among those that were asked about in
+ * this object; false after failing. */
+bool reader_new_key(struct json_reader *r, struct slice key);
+/* Fails: somebody else knows that it is not. Returns false. */
+bool reader_same_key(struct json_reader *r, struct slice key);
+
 /* Consumes the number at r->at. What may follow it is for the next call to judge. */
 bool reader_number(struct json_reader *r, struct slice *raw);
 

@@ -84,22 +84,28 @@ static inline const char *scan_neither16(const char *at, const char *end, char o
 	return at;
 }
 
-/* At the next quote or backslash, or at `end`. */
-static inline const char *scan_string_end(const char *at, const char *end)
+/* At the next byte that is one of both, or at `end`. */
+static inline const char *scan_either(const char *at, const char *end, char one, char other)
 {
-	at = scan_neither16(at, end, '"', '\\');
+	at = scan_neither16(at, end, one, other);
 	for (; end - at >= 8; at += 8) {
 		const uint64_t word = scan_load8(at);
-		const uint64_t quote = word ^ SCAN_ONES * '"', slash = word ^ SCAN_ONES * '\\';
+		const uint64_t a = word ^ SCAN_ONES * (unsigned char)one;
+		const uint64_t b = word ^ SCAN_ONES * (unsigned char)other;
 		const uint64_t found =
-			(((quote - SCAN_ONES) & ~quote) | ((slash - SCAN_ONES) & ~slash)) &
-			SCAN_ONES * 0x80;
+			(((a - SCAN_ONES) & ~a) | ((b - SCAN_ONES) & ~b)) & SCAN_ONES * 0x80;
 		if (found != 0)
 			return at + scan_first(found); /* the lowest bit is exact */
 	}
-	while (at < end && *at != '"' && *at != '\\')
+	while (at < end && *at != one && *at != other)
 		at++;
 	return at;
+}
+
+/* At the next quote or backslash, or at `end`. */
+static inline const char *scan_string_end(const char *at, const char *end)
+{
+	return scan_either(at, end, '"', '\\');
 }
 
 static inline bool scan_is_space(char c)

@@ -16,10 +16,7 @@ void sse_cut_init(struct sse_cut *cut)
 /* At the next line feed or carriage return, or at `end`. */
 static const char *line_end(const char *at, const char *end)
 {
-	at = scan_neither16(at, end, '\n', '\r');
-	while (at < end && *at != '\n' && *at != '\r')
-		at++;
-	return at;
+	return scan_either(at, end, '\n', '\r');
 }
 
 static struct slice part(struct slice kept, size_t from, size_t to)

@@ -138,6 +138,11 @@ void http_set_limits(struct http_server *server, const struct http_limits *limit
  * `status` is 200 to 599. There may be any number of `fields`; names are in lower case, values are sent as they are. None
  * is content-length, connection, transfer-encoding, date or server (must): the server writes these. */
 
+/* Memory that the next answer's fields are kept in, HTTP_FIELD_BYTES for each: for answers with many of them, which would
+ * not fit beside the request. It stays the caller's until `sent` or `gone`. */
+enum { HTTP_FIELD_BYTES = 48 };
+void http_lend(struct http_exchange *exchange, void *room, size_t bytes);
+
 /* Answers once. Headers and body stay the caller's until `sent` or `gone`. The body may be empty; it is not sent where
  * there is to be none (HEAD, and 204, 205, 304). */
 void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,

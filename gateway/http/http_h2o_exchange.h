@@ -44,6 +44,7 @@ struct http_exchange {
 	bool refused; /* the handler is done with it */
 	bool rests;   /* http_rest */
 	bool cut;     /* http_cut; answered then, but not to the end */
+	bool lent;    /* in.room is for the fields of the answer */
 	struct http_server *server;
 	struct edge *edge;
 	h2o_req_t *req;

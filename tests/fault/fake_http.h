@@ -92,6 +92,11 @@ void http_cut(struct http_exchange *exchange)
 	exchange->ended = exchange->cut = true;
 }
 
+void http_lend(struct http_exchange *exchange, void *room, size_t bytes)
+{
+	must(exchange->status == 0 && (room != NULL || bytes == 0));
+}
+
 void http_return_room(struct http_exchange *exchange)
 {
 	must(exchange->status == 0);

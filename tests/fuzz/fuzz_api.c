@@ -133,7 +133,7 @@ static void check_answer(enum api api, struct slice body, struct arena *into)
 		return;
 	if (api_answer_read(api, body, &answer)) {
 		mcp_edits_init(&edits, body, into);
-		api_answer_edit(&answer, SLICE("\"asked\""), &edits);
+		api_answer_edit(answer.model, SLICE("\"asked\""), &edits);
 		const struct slice text = mcp_edits_flat(&edits, into);
 		must(json_valid(text, NULL, work, NULL));
 		must(slice_absent(answer.model) ||

@@ -88,17 +88,15 @@ struct slice direct_own_event(struct direct_call *call, enum err err)
 /* ---- the provider's ---- */
 
 /* False: no memory. */
-static bool put_answer(struct direct_call *call, const struct provider_answer *answer)
+static bool put_answer(struct direct_call *call, const struct sampling_outcome *outcome)
 {
-	struct mcp_edits *edits = arena_take(&call->arena, sizeof(*edits));
-	struct api_answer read;
+	const struct slice body = outcome->answer->body;
+	struct mcp_edits edits;
 
-	if (edits == NULL)
-		return false;
-	mcp_edits_init(edits, answer->body, &call->arena);
-	if (api_answer_read(call->api, answer->body, &read))
-		api_answer_edit(&read, call->asked->request.at[API_MODEL].text, edits);
-	return mcp_edits_write(edits, &call->answer.body) == ERR_OK &&
+	mcp_edits_init(&edits, body, &call->arena);
+	api_answer_edit(api_answer_model(call->api, body, outcome->result->model),
+			call->asked->request.at[API_MODEL].text, &edits);
+	return mcp_edits_write(&edits, &call->answer.body) == ERR_OK &&
 	       gather_done(&call->answer.body) == ERR_OK;
 }
 
@@ -135,7 +133,7 @@ static void write_result(struct direct_call *call, const struct sampling_outcome
 	direct_begin_answer(call, 200, SLICE("application/json"));
 	direct_add_target(call, outcome->model_id, answer->headers.request_id);
 	direct_add_usd(call, outcome->usd_nano);
-	if (!put_answer(call, answer))
+	if (!put_answer(call, outcome))
 		(void)direct_refuse_err(call, ERR_BUSY);
 }
 

@@ -2,8 +2,7 @@
 #include "gateway/front/api/direct.h"
 
 #include "codec/base/must.h"
-
-#include <stdio.h>
+#include "codec/json/json_write.h"
 
 void direct_add_field(struct direct_call *call, struct slice name, struct slice value)
 {
@@ -81,22 +80,21 @@ static struct slice adjustments_of(const struct direct_call *call, struct arena 
 	const struct direct_asked *asked = call->asked;
 	struct gather list;
 
+	if (asked->adjustments == 0 && !asked->store_disabled)
+		return slice_of(NULL, 0);
 	gather_init(&list, into);
-	for (int i = 0; i < ADJUST_COUNT; i++) {
-		if ((asked->adjustments & ADJUST_BIT(i)) == 0)
-			continue;
+	for (adjust_set left = asked->adjustments; left != 0; left &= left - 1) {
 		if (gather_offset(&list) != 0)
 			gather_lit(&list, ", ");
-		gather_raw(&list, slice_str(adjustment_code((enum adjustment)i)));
+		gather_raw(&list,
+			   slice_str(adjustment_code((enum adjustment)__builtin_ctzll(left))));
 	}
 	if (asked->store_disabled) {
 		if (gather_offset(&list) != 0)
 			gather_lit(&list, ", ");
 		gather_lit(&list, "store_disabled");
 	}
-	if (gather_done(&list) != ERR_OK || list.total == 0)
-		return slice_of(NULL, 0);
-	return gather_flat(&list, into);
+	return gather_done(&list) == ERR_OK ? gather_flat(&list, into) : slice_of(NULL, 0);
 }
 
 void direct_add_target(struct direct_call *call, struct slice model_id,
@@ -110,12 +108,16 @@ void direct_add_target(struct direct_call *call, struct slice model_id,
 /* Exactly: nine digits behind the point. */
 void direct_add_usd(struct direct_call *call, uint64_t nano)
 {
-	enum { ROOM = 40, NANO = 1000000000 };
-	char *text = arena_take(&call->arena, ROOM);
+	enum { PLACES = 9, NANO = 1000000000 };
+	char *text = arena_take(&call->arena, PEN_UINT_MAX + 1 + PLACES);
+	uint64_t rest = nano % NANO;
 
 	if (text == NULL)
 		return;
-	const int len = snprintf(text, ROOM, "%llu.%09llu", (unsigned long long)(nano / NANO),
-				 (unsigned long long)(nano % NANO));
-	direct_add_field(call, SLICE("sluice-usd"), slice_of(text, (size_t)len));
+	char *point = pen_uint(text, nano / NANO);
+	*point = '.';
+	for (size_t i = PLACES; i > 0; i--, rest /= 10)
+		point[i] = (char)('0' + rest % 10);
+	direct_add_field(call, SLICE("sluice-usd"),
+			 slice_of(text, (size_t)(point - text) + 1 + PLACES));
 }

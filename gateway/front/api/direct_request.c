@@ -151,17 +151,14 @@ static bool write_raw(struct sampling_raw *raw, const struct sampling_target *ta
 		.system = asked->system,
 		.body = profile->body,
 	};
-	struct mcp_edits *edits = arena_take(into, sizeof(*edits));
 	struct api_changed changed;
+	struct mcp_edits edits;
 
 	if (asked->call->stream != NULL)
 		direct_stream_restart(asked->call);
-
-	if (edits == NULL)
-		return false;
-	mcp_edits_init(edits, asked->request.body, into);
-	if (api_edit_make(edits, &asked->request, &changes, &changed) != ERR_OK ||
-	    mcp_edits_write(edits, body) != ERR_OK || !keep_secrets(asked, target, into))
+	mcp_edits_init(&edits, asked->request.body, into);
+	if (api_edit_make(&edits, &asked->request, &changes, &changed) != ERR_OK ||
+	    mcp_edits_write(&edits, body) != ERR_OK || !keep_secrets(asked, target, into))
 		return false;
 	asked->adjustments = changed.adjustments;
 	asked->store_disabled = changed.store_disabled;

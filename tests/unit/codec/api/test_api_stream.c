@@ -359,11 +359,20 @@ static void an_answer_has_the_callers_name_of_the_model(void **state)
 	assert_slice(answer.stop, "\"end_turn\"");
 	assert_slice(answer.usage, "{\"output_tokens\":12345678901234567890}");
 	mcp_edits_init(&edits, slice_str(message), &arena);
-	api_answer_edit(&answer, SLICE(ASKED), &edits);
+	api_answer_edit(answer.model, SLICE(ASKED), &edits);
 	assert_slice(mcp_edits_flat(&edits, &arena),
 		     " {\"id\":\"msg_1\",\"content\":[{\"model\":\"x\"}],\"mod\\u0065l\" : " ASKED
 		     ",\"stop_reason\":\"end_turn\",\"usage\":{\"output_tokens\":"
 		     "12345678901234567890}}\n");
+
+	/* where its reader has found it, or where it is looked for */
+	const struct slice told = slice_of(answer.model.at + 1, answer.model.len - 2);
+	assert_ptr_equal(api_answer_model(API_MESSAGES, slice_str(message), told).at,
+			 answer.model.at);
+	assert_slice(api_answer_model(API_MESSAGES, slice_str(message), SLICE("p")), "\"p\"");
+	assert_slice(api_answer_model(API_MESSAGES, slice_str(message), slice_of(NULL, 0)),
+		     "\"p\"");
+	assert_true(slice_absent(api_answer_model(API_CHAT, SLICE("{\"id\":1}"), SLICE("p"))));
 
 	assert_true(api_answer_read(API_CHAT,
 				    SLICE("{\"choices\":[{\"finish_reason\":null},{\"finish_"
@@ -373,7 +382,7 @@ static void an_answer_has_the_callers_name_of_the_model(void **state)
 	assert_slice(answer.stop, "\"length\"");
 	assert_true(slice_absent(answer.model));
 	mcp_edits_init(&edits, answer.object, &arena);
-	api_answer_edit(&answer, SLICE(ASKED), &edits);
+	api_answer_edit(answer.model, SLICE(ASKED), &edits);
 	assert_int_equal(edits.count, 0);
 
 	assert_true(api_answer_read(API_COUNT, SLICE("{\"input_tokens\":12}"), &answer));
