@@ -63,12 +63,19 @@ static inline struct direct_asked *direct_of_raw(struct sampling_raw *raw)
 	return CONTAINER_OF(raw, struct direct_asked, raw);
 }
 
+/* Bytes on their way to the caller, in memory of their own: it goes back as soon as they have left. */
+struct direct_piece {
+	struct arena room;
+	char *at;
+	size_t len, size;
+};
+
 /* A stream to the caller. */
 struct direct_stream {
 	struct api_stream events;
 	struct cross_stream
 		*cross; /* instead of it, of a provider of another format; NULL: not so far */
-	struct api_buffer filling, sending;
+	struct direct_piece filling, sending;
 	struct slice
 		last; /* the event that ends it, kept back until the core says that the answer is whole */
 	struct slice error; /* the provider's own event of an error; absent: there was none */
@@ -242,5 +249,8 @@ void direct_stream_end(struct direct_call *call, const struct sampling_outcome *
 void direct_stream_ready(struct direct_call *call);
 /* The call is going away; harmless where there is no stream, and twice. */
 void direct_stream_over(struct direct_call *call);
+
+/* Nothing that waits is needed any more; harmless likewise. */
+void direct_stream_free(struct direct_call *call);
 
 #endif

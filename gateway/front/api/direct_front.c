@@ -14,6 +14,7 @@ static void free_call(struct direct_call *call)
 {
 	direct_stream_over(call);
 	call->magic = 0;
+	direct_stream_free(call);
 	arena_give(&call->arena);
 	slab_give(&call->host->records, call);
 }
@@ -44,6 +45,16 @@ static void refuse_and_free(struct direct_call *call)
 	http_drop_body(exchange);
 }
 
+/* The answer's fields lie with the call: they do not fit beside the request. */
+static void lend_room(struct direct_call *call)
+{
+	const size_t bytes = call->answer.field_count * HTTP_FIELD_BYTES;
+	void *room = arena_take(&call->arena, bytes);
+
+	if (room != NULL)
+		http_lend(call->exchange, room, bytes);
+}
+
 /* ---- what the core tells ---- */
 
 static void on_done(void *owner, const struct sampling_outcome *outcome)
@@ -57,6 +68,7 @@ static void on_done(void *owner, const struct sampling_outcome *outcome)
 		return;
 	}
 	direct_write(call, outcome);
+	lend_room(call);
 	http_answer(call->exchange, answer->status, answer->fields, answer->field_count,
 		    answer->body.v, answer->body.count, answer->body.total);
 }

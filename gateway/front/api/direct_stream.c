@@ -9,17 +9,55 @@
 /* Clients give up on a stream that says nothing for long; the contract has something every 15 s. */
 #define PING_AFTER (12 * SEC)
 
-enum { WAITING_MAX = 64 << 10, BUFFER_FIRST = 4096 };
+/* A piece grows by doubling; the first one fits into a chunk of the arena's. */
+enum { WAITING_MAX = 32 << 10, PIECE_FIRST = ARENA_CHUNK_BYTES - 128 };
 
-static void init_events(struct direct_call *call)
+static void piece_begin(struct direct_piece *piece, struct arena_pool *arenas)
+{
+	arena_init(&piece->room, arenas, REQUEST_ARENA_MAX);
+	piece->at = NULL;
+	piece->len = piece->size = 0;
+}
+
+static void piece_free(struct direct_piece *piece)
+{
+	arena_give(&piece->room);
+	piece->at = NULL;
+	piece->len = piece->size = 0;
+}
+
+/* Room for `needed` bytes. False: no memory, and it is as before. */
+static bool piece_grow(struct direct_piece *piece, size_t needed)
+{
+	struct arena room;
+	size_t size = piece->size == 0 ? PIECE_FIRST : piece->size * 2;
+
+	while (size < needed)
+		size *= 2;
+	arena_init(&room, piece->room.pool, REQUEST_ARENA_MAX);
+	char *at = arena_take(&room, size);
+	if (at == NULL)
+		return false;
+	if (piece->len != 0)
+		(void)memcpy(at, piece->at, piece->len);
+	arena_give(&piece->room);
+	*piece = (struct direct_piece){ .room = room, .at = at, .len = piece->len, .size = size };
+	return true;
+}
+
+static void begin(struct direct_call *call)
 {
 	const struct api_request *request = &call->asked->request;
+	struct direct_stream *s = call->stream;
 
-	api_stream_init(&call->stream->events, call->api, request->at[API_MODEL].text,
-			request->usage_asked, STREAM_EVENT_MAX, &call->arena);
-	call->stream->events.choices = request->n;
+	s->call = call;
+	piece_begin(&s->filling, call->host->arenas);
+	piece_begin(&s->sending, call->host->arenas);
+	api_stream_init(&s->events, call->api, request->at[API_MODEL].text, request->usage_asked,
+			STREAM_EVENT_MAX, &call->arena);
+	s->events.choices = request->n;
 	if (call->asked->paid != NULL)
-		call->stream->events.paid = &call->asked->paid->seen;
+		s->events.paid = &call->asked->paid->seen;
 }
 
 bool direct_stream_init(struct direct_call *call)
@@ -27,35 +65,25 @@ bool direct_stream_init(struct direct_call *call)
 	call->stream = arena_zero(&call->arena, sizeof(*call->stream));
 	if (call->stream == NULL)
 		return false;
-	call->stream->call = call;
-	init_events(call);
+	begin(call);
 	return true;
 }
 
 void direct_stream_restart(struct direct_call *call)
 {
 	must(!call->stream->begun && !call->stream->unsent);
-	*call->stream = (struct direct_stream){ .call = call };
-	init_events(call);
+	direct_stream_free(call);
+	*call->stream = (struct direct_stream){ .call = NULL };
+	begin(call);
 }
 
 /* False: no memory. */
 static bool add(struct direct_call *call, struct slice bytes)
 {
-	struct api_buffer *to = &call->stream->filling;
+	struct direct_piece *to = &call->stream->filling;
 
-	if (to->len + bytes.len > to->size) {
-		size_t size = to->size == 0 ? BUFFER_FIRST : to->size;
-		while (size < to->len + bytes.len)
-			size *= 2;
-		char *at = arena_take(&call->arena, size);
-		if (at == NULL)
-			return false;
-		if (to->len != 0)
-			(void)memcpy(at, to->at, to->len);
-		to->at = at;
-		to->size = size;
-	}
+	if (to->len + bytes.len > to->size && !piece_grow(to, to->len + bytes.len))
+		return false;
 	(void)memcpy(to->at + to->len, bytes.at, bytes.len);
 	to->len += bytes.len;
 	return true;
@@ -88,10 +116,9 @@ static void flush(struct direct_call *call)
 
 	if (s->unsent || s->filling.len == 0 || !may_begin(s))
 		return;
-	const struct api_buffer next = s->sending;
+	const struct direct_piece next = s->sending; /* empty */
 	s->sending = s->filling;
 	s->filling = next;
-	s->filling.len = 0;
 	s->unsent = true;
 	s->sent_at = net_now(call->host->loop);
 	const struct slice piece = slice_of(s->sending.at, s->sending.len);
@@ -235,6 +262,7 @@ void direct_stream_ready(struct direct_call *call)
 	struct direct_stream *s = call->stream;
 
 	s->unsent = false;
+	piece_free(&s->sending);
 	if (s->ended) {
 		end(call);
 		return;
@@ -244,4 +272,12 @@ void direct_stream_ready(struct direct_call *call)
 		s->paused = false;
 		sampling_resume(call->call);
 	}
+}
+
+void direct_stream_free(struct direct_call *call)
+{
+	if (call->stream == NULL)
+		return;
+	piece_free(&call->stream->filling);
+	piece_free(&call->stream->sending);
 }
