@@ -258,6 +258,36 @@ def mixed_request(writer, number):
     return compact(request(dict(members), number))
 
 
+def api_request(writer, number, api):
+    """In a provider's own format, as its SDKs write one."""
+    rng = writer.random
+    anthropic = api == "messages"
+    asked = {"model": f"model-{number}", "max_tokens": rng.randint(10, 9000)}
+    if rng.random() < .5:
+        asked["temperature"] = rng.random()
+    messages = [{"role": message["role"], "content": message["content"] if rng.random() < .3 else message["content"]["text"]}
+                for message in writer.turns(rng.randint(1, 9), lambda: writer.prose(rng.randint(20, 900)))]
+    for message in messages:
+        if isinstance(message["content"], dict):
+            message["content"] = [message["content"]]
+    if rng.random() < .7:
+        system = writer.prose(rng.randint(30, 400))
+        if anthropic:
+            asked["system"] = system
+        else:
+            messages.insert(0, {"role": "system", "content": system})
+    asked["messages"] = messages
+    if rng.random() < .3:
+        tools = [writer.odd_tool(i) for i in range(rng.randint(1, 6))]
+        asked["tools"] = [{"name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"]}
+                          if anthropic else {"type": "function", "function": {
+                              "name": tool["name"], "description": tool["description"], "parameters": tool["inputSchema"]}}
+                          for tool in tools]
+    if rng.random() < .5:
+        asked["stream"] = True
+    return compact(asked)
+
+
 def mix(count=160):
     """Requests of 0.3 to 14 KB, no two alike, so that no branch predictor learns one by heart."""
     writer = Writer(99)

@@ -22,6 +22,7 @@ struct rig {
 	/* of the last run: */
 	struct jsonrpc rpc;
 	struct sampling_request request;
+	struct api_request api_request;
 	struct sampling_result result;
 	struct encode_out encoded;
 	struct stream_slab streams;
@@ -44,6 +45,8 @@ static const struct {
 	[TASK_STREAM_OPENAI] = { "stream.openai", DIALECT_OPENAI },
 	[TASK_DECODE] = { "decode", DIALECT_COUNT },
 	[TASK_VALID] = { "valid", DIALECT_COUNT },
+	[TASK_API_MESSAGES] = { "api.messages", DIALECT_COUNT },
+	[TASK_API_CHAT] = { "api.chat", DIALECT_COUNT },
 };
 
 const char *task_name(enum task task)
@@ -198,6 +201,10 @@ enum err rig_run(struct rig *rig, enum task task, struct slice in)
 		return json_work_set(rig->work)->json_valid(in, NULL, rig->work, &rig->fault)
 			       ? ERR_OK
 			       : rig->fault.err;
+	case TASK_API_MESSAGES:
+	case TASK_API_CHAT:
+		return api_request_read(task == TASK_API_CHAT ? API_CHAT : API_MESSAGES, in,
+					rig->work, &rig->arena, &rig->api_request, &rig->fault);
 	case TASK_ANSWER_ANTHROPIC:
 	case TASK_ANSWER_OPENAI:
 	case TASK_STOPPED:

@@ -16,8 +16,10 @@ enum task {
 	TASK_STOPPED, /* Anthropic's answer, searched for stop sequences that the provider was not given */
 	TASK_STREAM_ANTHROPIC, /* the same, off an event stream that comes in reads of RIG_READ_BYTES */
 	TASK_STREAM_OPENAI,
-	TASK_DECODE, /* a createMessage body, only read */
-	TASK_VALID,  /* any JSON text, only judged */
+	TASK_DECODE,       /* a createMessage body, only read */
+	TASK_VALID,        /* any JSON text, only judged */
+	TASK_API_MESSAGES, /* a request in a provider's own format, only read */
+	TASK_API_CHAT,
 	TASK_COUNT
 };
 
@@ -46,7 +48,7 @@ struct arena *rig_begin(struct rig *rig);
 enum err rig_write_request(struct rig *rig, enum task task, const struct sampling_request *request);
 enum err rig_write_answer(struct rig *rig, const struct sampling_result *result);
 
-/* The gather list of the last run; NULL after TASK_DECODE, TASK_VALID and failures. */
+/* The gather list of the last run; NULL after TASK_DECODE, TASK_VALID, TASK_API_* and failures. */
 const struct gather *rig_output(const struct rig *rig);
 
 /* Why the last run failed: offset, path and rule. */

@@ -30,6 +30,10 @@ def inputs():
     for dialect in ("anthropic", "openai"):
         for data in bodies:
             yield f"request.{dialect}", data
+    apart = corpus.Writer(SEED + 1)  # so that what follows stays what it was
+    for api in ("messages", "chat"):
+        for number in range(MIXED):
+            yield f"api.{api}", corpus.api_request(apart, number, api)
     for _, data in corpus.anthropic_answers(writer):
         yield "answer.anthropic", data
     for _, data in corpus.openai_answers(writer):

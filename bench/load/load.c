@@ -2,6 +2,7 @@
  *
  *   load --to HOST:PORT [--to ...] --path /P --schedule FILE --log FILE [--body FILE] [--http1]
  *        [--connections N] [--field "name: value"]... [--keys FILE] [--keyed NAME] [--patience S]
+ *        [--stamps FILE]
  *
  * A line of the schedule is "MICROSECONDS KEY": when a request is due, from the start, rising; and
  * which line of --keys is the value of its --keyed field (authorization). A line of the log is "DUE SENT DONE STATUS", in the same
@@ -10,7 +11,9 @@
  *
  * Requests go round the connections that have room. Connections go round the addresses of --to, and
  * to the next one where nobody listens. What a server says it has not touched is sent again.
+ * --stamps: how old the events of streams are when they come, a line each (load_stamps.h).
  * SIGTERM: nothing more is sent, and the log has what was. */
+#include "bench/load/load_stamps.h"
 #include "bench/load/load_wire.h"
 
 #include <arpa/inet.h>
@@ -55,11 +58,12 @@ struct load {
 	struct load_shot **again; /* untouched ones; room for all */
 	size_t again_count;
 	uint64_t started_us, patience_us, connect_after_us;
+	FILE *stamps; /* NULL: nobody asks */
 	int epoll, timer;
 };
 
 struct load_files {
-	const char *schedule, *log, *body, *keys;
+	const char *schedule, *log, *body, *keys, *stamps;
 	char *fields[FIELDS_MAX];
 };
 
@@ -213,6 +217,8 @@ static bool conn_read(struct load *load, struct load_conn *conn)
 	ssize_t len = read(conn->fd, bytes, sizeof(bytes));
 	if (len == -1)
 		return errno == EAGAIN || errno == EINTR;
+	if (len > 0 && load->stamps != NULL)
+		load_stamps_find(load->stamps, bytes, (size_t)len, clock_us());
 	return len > 0 && load->wire->received(conn, bytes, (size_t)len);
 }
 
@@ -456,6 +462,9 @@ static void option(struct load *load, struct load_files *files, int which, char 
 	case 'k':
 		files->keys = value;
 		break;
+	case 'a':
+		files->stamps = value;
+		break;
 	case 'n':
 		load->request.keyed = value;
 		break;
@@ -492,6 +501,7 @@ static void options_read(struct load *load, struct load_files *files, int argc, 
 		{ "connections", required_argument, NULL, 'c' },
 		{ "patience", required_argument, NULL, 'w' },
 		{ "field", required_argument, NULL, 'f' },
+		{ "stamps", required_argument, NULL, 'a' },
 		{ 0 },
 	};
 	int which;
@@ -509,6 +519,9 @@ static void load_prepare(struct load *load, const struct load_files *files)
 	if (files->body != NULL)
 		load->request.body_len = file_read(files->body, &body);
 	load->request.body = body;
+	load->stamps = files->stamps == NULL ? NULL : fopen(files->stamps, "wb");
+	if (files->stamps != NULL && load->stamps == NULL)
+		die(files->stamps, strerror(errno));
 	if (files->keys != NULL)
 		keys_read(&load->request, files->keys);
 	load->slot_count = load->conn_count * SLOTS_PER_CONNECTION;
@@ -547,6 +560,8 @@ int main(int argc, char **argv)
 	load_prepare(&load, &files);
 	run(&load);
 	log_write(&load, files.log);
+	if (load.stamps != NULL && fclose(load.stamps) != 0)
+		die(files.stamps, strerror(errno));
 	load_fini(&load);
 	return 0;
 }

@@ -515,13 +515,26 @@ uint64_t sim_answer_steps(const struct sim_answer *a)
 	}
 }
 
+static void add_stamp(uint64_t us, struct sim_buf *out)
+{
+	char digits[16];
+
+	for (size_t i = sizeof(digits); i-- > 0; us /= 10)
+		digits[i] = (char)('0' + us % 10);
+	sim_buf_text(out, "<");
+	sim_buf_add(out, slice_of(digits, sizeof(digits)));
+	sim_buf_text(out, ">");
+}
+
 static void text_step(const struct sim_answer *a, uint64_t piece, struct sim_buf *out)
 {
 	struct sim_buf *text = a->input;
 	uint64_t from = piece * a->spec->chunk, size = text_size(a);
 
 	text->len = 0;
-	if (sim_answer_quotes(a))
+	if (a->spec->stamp)
+		add_stamp(a->now / USEC, text);
+	else if (sim_answer_quotes(a))
 		sim_answer_text(a, text);
 	else
 		sim_answer_filler(text, from,

@@ -1,6 +1,6 @@
 /* sim_answer.h - writes the provider's answer, whole or event by event.
  *
- * An answer is a pure function of request, behaviour and number: a stream's events are made when
+ * An answer is a pure function of request, behaviour, number and time: a stream's events are made when
  * they are due, so ten thousand slow streams cost no memory for what was not sent yet. */
 #ifndef BENCH_SIM_SIM_ANSWER_H
 #define BENCH_SIM_SIM_ANSWER_H
@@ -19,6 +19,7 @@ struct sim_answer {
 	const struct sim_spec *spec;
 	const struct sim_quota *quota; /* what is left to the request's key */
 	uint64_t number;               /* makes the ids of answer and calls unique */
+	nsec_t now;                    /* for events that say when they were written */
 	bool keep_alive;
 	struct sim_buf *scratch, *input;
 };

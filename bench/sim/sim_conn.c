@@ -93,6 +93,7 @@ static struct sim_answer answer_of(struct sim_conn *conn)
 				    .quota = &conn->quota,
 				    .number = conn->number,
 				    .keep_alive = conn->http.keep_alive && !worn_out(conn),
+				    .now = sim_clock(),
 				    .scratch = &conn->loop->scratch,
 				    .input = &conn->loop->input };
 }

@@ -36,6 +36,9 @@ static const struct word {
 	  "time between two bytes of the answer" },
 	{ "size", NUMBER, MEMBER(size), 0, SIM_SPEC_SIZE_MAX, 0, "bytes of text" },
 	{ "chunk", NUMBER, MEMBER(chunk), 1, SIM_SPEC_SIZE_MAX, 0, "bytes of text in an event" },
+	{ "stamp", NONE, MEMBER(stamp), 0, 1, 0,
+	  "the text of an event is when it was written: microseconds of CLOCK_MONOTONIC in 16 "
+	  "digits, as <0000000000000000>" },
 	{ "calls", NUMBER, MEMBER(calls), 1, 64, 0, "tool calls in one answer" },
 	{ "loop", NONE, MEMBER(loop), 0, 1, 0, "calls tools again after their results" },
 	{ "length", NONE, MEMBER(length), 0, 1, 0, "ends for the token limit" },

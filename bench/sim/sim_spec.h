@@ -50,6 +50,7 @@ struct sim_spec {
 
 	uint64_t size;    /* bytes of text */
 	uint64_t chunk;   /* bytes of text in an event */
+	uint64_t stamp;   /* the text of an event is when it was written */
 	uint64_t calls;   /* tool calls in one answer */
 	uint64_t loop;    /* calls tools again after results, for ever */
 	uint64_t length;  /* ends for the token limit */

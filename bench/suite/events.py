@@ -84,9 +84,10 @@ class Streams(scenario.Scenario):
     """Many answers that stream at once: the difference between long and short ones is the cost of events. Connections
     are not kept: those of all servers together are more than the simulator may have files. options: streams (full, quick), pace_ms."""
 
+    body = work.sampling(300, _meta={"progressToken": 1})
+
     def points(self, effort):
-        body = work.sampling(300, _meta={"progressToken": 1})
-        return [scenario.Point(count, {"spread": True, "streaming": True, "body": body}, self.servers)
+        return [scenario.Point(count, {"spread": True, "streaming": True, "body": self.body}, self.servers)
                 for count in effort.pick(*self.options["streams"])]
 
     def prepare(self, bed, server, point, effort):

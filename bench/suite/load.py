@@ -86,12 +86,14 @@ def read_h2load(text, count, log):
 class Replay:
     """bench/load in the background: independent callers, `rate` requests a second between them all."""
 
-    def __init__(self, server, rate, seconds, seed=1, keys=(), keyed="authorization", connections=20, targets=()):
-        """Request n has the field `keyed` with value n of `keys`, counted round; where there are none, all have the server's."""
+    def __init__(self, server, rate, seconds, seed=1, keys=(), keyed="authorization", connections=20, targets=(),
+                 count=None, stamps=None):
+        """Request n has the field `keyed` with value n of `keys`, counted round; where there are none, all have the server's.
+        `count`: so many, as evenly as can be; `stamps`: a file for the ages of events."""
         directory = server.bed.case.directory()
         self.server, self.log = server, os.path.join(directory, "log")
         schedule = os.path.join(directory, "schedule")
-        due = stats.poisson(rate, seconds, seed)
+        due = stats.poisson(rate, seconds, seed) if count is None else [int(n * seconds * 1e6 / count) for n in range(count)]
         self.count = len(due)
         with open(schedule, "w", encoding="ascii") as file:
             file.writelines(f"{at} {number % max(1, len(keys))}\n" for number, at in enumerate(due))
@@ -102,6 +104,8 @@ class Replay:
             argv += ["--to", target]
         if server.front == "h1":
             argv.append("--http1")
+        if stamps is not None:
+            argv += ["--stamps", stamps]
         for name, value in server.fields.items():
             if not (keys and name == keyed):
                 argv += ["--field", f"{name}: {value}"]

@@ -17,7 +17,8 @@ STOLEN_MOST = 0.0025  # of two CPUs' time: where the host took more of a stretch
 TRIES = 8
 UNITS = {"cpu_us": "us of CPU a request", "rate": "requests a second", "p50_ms": "ms, median of answers",
          "p99_ms": "ms, 99th percentile", "late_ms": "ms that the load was late, 99th percentile",
-         "event_us": "us of CPU an event", "kb_each": "kB of memory each", "base_mb": "MB with nobody there",
+         "event_us": "us of CPU an event", "age_p50_ms": "ms that an event is under way, median",
+         "age_p99_ms": "ms that an event is under way, 99th percentile", "kb_each": "kB of memory each", "base_mb": "MB with nobody there",
          "added_p50_ms": "ms added, median", "added_p99_ms": "ms added, 99th percentile", "redis_us": "us of Redis's CPU a request", "scripts": "scripts a request",
          "stolen_ms": "ms that the host took from both CPUs", "tries": "stretches made",
          "missed_percent": "% of commands late, lost or refused", "loop_us": "us of CPU a loop of two turns", "load_s": "s to read a configuration", "reloads": "reloads", "restarts": "restarts",

@@ -1,5 +1,6 @@
 """The table of scenarios, in the order in which they run."""
 
+from suite.api import Ages, Relayed, Requests
 from suite.events import Attack, Idle, Loading, Redis, Reload, Restart, Soak, Streams, ToolLoop, Waiting
 from suite.mcp import Backfill, Messages, Sessions
 from suite.scenario import PROXIES, Closed, Fresh, Open, Paced
@@ -52,6 +53,12 @@ ALL = (
             streams=((1000, 10000), (200,)), rounds=3),
     Waiting("waiting", "memory of requests that wait for the provider: h2c, and over TLS on both sides", AND_PROXIES, x_name="requests",
             counts=((2000, 10000), (300,)), rounds=3),
+    Requests("api-h2c-64", "requests of a provider's own API (Messages), 64 in flight, HTTP/2", AND_PROXIES, in_flight=64),
+    Requests("api-h1-64", "the same over HTTP/1.1", AND_NGINX, **bed(front="h1"), in_flight=64),
+    Relayed("api-streams", "their answers as streams, two events a second each", AND_PROXIES, x_name="streams",
+            streams=((10000,), (200,)), rounds=3),
+    Ages("api-ages", "how long events of 100 such streams are under way, 20 a second each", (*AND_PROXIES, "direct"),
+         x_name="streams", streams=100, pace_ms=50),
     Messages("mcp-h1-64", "messages of an MCP session that are no samplings, 64 in flight, HTTP/1.1", AND_NGINX, **bed(front="h1"), in_flight=64),
     Messages("mcp-h2c-64", "the same over HTTP/2", AND_NGINX, in_flight=64),
     Messages("mcp-events-64", "the same over HTTP/1.1, answers are streams of three events", AND_NGINX,

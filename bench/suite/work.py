@@ -33,6 +33,14 @@ def sampling(size=2048, model=MODEL, **more):
     return with_prompt(max(1, size - len(with_prompt(0))))
 
 
+def messages(size=2048, model=MODEL, **more):
+    """A request of Anthropic's Messages of `size` bytes, or the least that one has; most of them prompt."""
+    def with_prompt(length):
+        return json.dumps({"model": model, "max_tokens": 300, "temperature": 1, "system": "You are brief.",
+                           "messages": [{"role": "user", "content": text(length)}], **more}, separators=(",", ":")).encode()
+    return with_prompt(max(1, size - len(with_prompt(0))))
+
+
 def tool_call(tool, size=1024):
     """A call of an MCP server's tool, of `size` bytes."""
     def with_text(length):
