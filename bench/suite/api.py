@@ -60,7 +60,7 @@ class Ages(scenario.Scenario):
         bed.sim.default(f"pace-{self.options['pace_ms']}ms-chunk-{events.CHUNK}-size-{events.CHUNK * self.count(seconds)}-stamp")
         path = os.path.join(bed.case.directory(), "stamps")
         with server.all_ok(self.name, point.x):
-            load.replay(server, point.x / 0.5, 0.5, count=point.x, seed=self.round, connections=self.CONNECTIONS,
+            load.replay(server, point.x / 0.5, 0.5, count=point.x, seed=self.round, connections=point.x if server.front == "h1" else self.CONNECTIONS,
                         stamps=path).require_all(f"{self.name}, {server.name}")
         with open(path, encoding="ascii") as file:
             return [int(line) / 1000 for line in file]

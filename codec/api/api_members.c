@@ -51,58 +51,67 @@ static const struct place {
 #undef PLACE_END
 };
 
-/* Row `i`, where the place has one, and it is the API's; else NULL. */
-static const struct api_member *at_row(const struct place *rows, size_t i, enum api api)
+static bool is_of(const struct api_member *row, enum api api)
 {
-	return i < rows->count && (rows->rows[i].apis >> api & 1) != 0 ? &rows->rows[i] : NULL;
+	return (row->apis >> api & 1) != 0;
 }
 
-static const struct api_member *find_any(const struct place *rows, enum api api, struct slice raw,
-					 bool *exact)
+static struct api_found found(const struct place *rows, size_t i, bool exact)
+{
+	return (struct api_found){ &rows->rows[i], (uint64_t)1 << i, exact };
+}
+
+/* The same of a name that is not plain. */
+static struct api_found find_other(const struct place *rows, enum api api, struct slice raw)
 {
 	for (size_t i = 0; i < rows->count; i++) {
-		const struct api_member *row = at_row(rows, i, api);
+		const struct api_member *row = &rows->rows[i];
 		const enum api_name_match match =
-			row == NULL ? API_NAME_OTHER : api_name_match(raw, row->name);
-		if (match == API_NAME_OTHER)
-			continue;
-		*exact = match == API_NAME_SAME;
-		return row;
+			is_of(row, api) ? api_name_match(raw, row->name) : API_NAME_OTHER;
+		if (match != API_NAME_OTHER)
+			return found(rows, i, match == API_NAME_SAME);
 	}
-	return NULL;
+	return (struct api_found){ .row = NULL };
 }
 
-/* The same of a name that is plain. */
-static const struct api_member *find_plain(const struct place *rows, enum api api, struct slice raw,
-					   bool *exact)
+/* As slice_eq, of texts of one length, which is not 0: without a call where it is that of a name. */
+static bool is_same(const char *a, const char *b, size_t len)
 {
-	const uint8_t sign = SIGN(raw.len, raw.at[0], raw.at[raw.len - 1]);
-	const struct isa_block signs = isa_load((const char *)rows->signs);
+	uint32_t differ = 0, x, y;
 
-	for (uint64_t found = isa_equal(signs, (char)sign); found != 0; found &= found - 1) {
-		const struct api_member *row = at_row(rows, (size_t)__builtin_ctzll(found), api);
-		if (row == NULL)
-			continue;
-		*exact = slice_eq(raw, row->name);
-		if (*exact || slice_eq_nocase(raw, row->name))
-			return row;
+	if (len > 16 || len < sizeof(x))
+		return memcmp(a, b, len) == 0;
+	for (size_t at = 0; at + sizeof(x) < len; at += sizeof(x)) {
+		(void)memcpy(&x, a + at, sizeof(x));
+		(void)memcpy(&y, b + at, sizeof(y));
+		differ |= x ^ y;
 	}
-	return NULL;
+	(void)memcpy(&x, a + len - sizeof(x), sizeof(x));
+	(void)memcpy(&y, b + len - sizeof(y), sizeof(y));
+	return (differ | (x ^ y)) == 0;
 }
 
-const struct api_member *api_member_find(enum api_argument place, enum api api, struct slice raw,
-					 bool *exact)
+struct api_found api_member_find(enum api_argument place, enum api api, struct slice raw)
 {
 	must(place > API_ARG_NONE && place < API_PLACES);
 	if (raw.len == 0)
-		return NULL;
-	return api_name_is_plain(raw) ? find_plain(&places[place], api, raw, exact)
-				      : find_any(&places[place], api, raw, exact);
-}
-
-uint64_t api_member_bit(enum api_argument place, const struct api_member *row)
-{
-	return (uint64_t)1 << (row - places[place].rows);
+		return (struct api_found){ .row = NULL };
+	const struct place *rows = &places[place];
+	const uint8_t sign = SIGN(raw.len, raw.at[0], raw.at[raw.len - 1]);
+	uint64_t alike = isa_equal(isa_load((const char *)rows->signs), (char)sign);
+	for (; alike != 0; alike &= alike - 1) {
+		const size_t i = (size_t)__builtin_ctzll(alike);
+		if (i >= rows->count)
+			break;
+		const struct api_member *row = &rows->rows[i];
+		if (row->name.len != raw.len || !is_of(row, api))
+			continue;
+		const bool exact = is_same(raw.at, row->name.at, raw.len);
+		if (exact || slice_eq_nocase(raw, row->name))
+			return found(rows, i, exact);
+	}
+	return api_name_is_plain(raw) ? (struct api_found){ .row = NULL }
+				      : find_other(rows, api, raw);
 }
 
 const char *api_kinds_text(uint32_t kinds)

@@ -67,13 +67,14 @@ struct api_member {
 	uint16_t kinds;   /* enum api_member_kinds */
 };
 
-/* The row of the member with that raw name; NULL: there is none. *exact: it is written as the row has it; else in
- * another case. `place` is below API_PLACES. */
-const struct api_member *api_member_find(enum api_argument place, enum api api, struct slice raw,
-					 bool *exact);
+struct api_found {
+	const struct api_member *row; /* NULL: there is none */
+	uint64_t bit;                 /* of those of the place: another one for each row */
+	bool exact;                   /* it is written as the row has it; else in another case */
+};
 
-/* A bit for each row of a place. */
-uint64_t api_member_bit(enum api_argument place, const struct api_member *row);
+/* The row of the member with that raw name. `place` is below API_PLACES. */
+struct api_found api_member_find(enum api_argument place, enum api api, struct slice raw);
 
 /* Without escapes, and all of it ASCII: as names mostly are. */
 bool api_name_is_plain(struct slice raw);

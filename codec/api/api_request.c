@@ -74,19 +74,19 @@ enum err api_field_error(uint8_t field)
 
 static bool read_member(struct api_walk *w, struct api_frame *frame, struct slice name)
 {
-	bool exact;
+	const struct api_found found =
+		api_member_find((enum api_argument)frame->place, w->out->api, name);
 
-	frame->row = api_member_find((enum api_argument)frame->place, w->out->api, name, &exact);
-	if (frame->row == NULL)
+	frame->row = found.row;
+	if (found.row == NULL)
 		return reader_new_key(&w->r, name) && json_skip(&w->r, NULL);
-	if (!exact)
+	if (!found.exact)
 		return api_walk_fail(
 			w, ERR_FIELD,
 			"a member's name is this but for case: other readers take it for this");
-	const uint64_t bit = api_member_bit((enum api_argument)frame->place, frame->row);
-	if ((frame->seen & bit) != 0)
+	if ((frame->seen & found.bit) != 0)
 		return reader_same_key(&w->r, name);
-	frame->seen |= bit;
+	frame->seen |= found.bit;
 	const enum json_kind kind = json_peek(&w->r);
 	if (kind == JSON_BAD)
 		return false;

@@ -112,12 +112,13 @@ bool mcp_edits_next(const struct mcp_edits *edits, size_t *at, struct slice *pie
 
 enum err mcp_edits_write(const struct mcp_edits *edits, struct gather *out)
 {
-	struct slice piece;
-
 	if (edits->failed)
 		return ERR_BUSY;
-	for (size_t at = 0; mcp_edits_next(edits, &at, &piece);)
-		gather_raw(out, piece);
+	for (uint32_t i = 0; i < edits->count; i++) {
+		gather_raw(out, between(edits, i));
+		gather_raw(out, edits->list[i].put);
+	}
+	gather_raw(out, between(edits, edits->count));
 	return out->failed ? ERR_BUSY : ERR_OK;
 }
 

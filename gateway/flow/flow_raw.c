@@ -18,12 +18,14 @@ static void find_named(const struct flow *flow, const struct config *config, str
 
 static void keep_format(const struct config *config, enum dialect_id dialect, struct bitset *models)
 {
-	struct bitset speak = { 0 };
-
-	for (uint32_t i = 0; i < config->catalog.count; i++)
-		if (config->providers[config->catalog.models[i].provider].dialect == dialect)
-			bitset_add(&speak, i);
-	bitset_and(models, &speak);
+	for (size_t w = 0; w < COUNT_OF(models->words); w++) {
+		for (uint64_t left = models->words[w]; left != 0; left &= left - 1) {
+			const size_t i = w * 64 + (size_t)__builtin_ctzll(left);
+			const struct model *model = &config->catalog.models[i];
+			if (config->providers[model->provider].dialect != dialect)
+				models->words[w] &= ~(left & -left);
+		}
+	}
 }
 
 /* Without those that do not take what the request has. */
