@@ -24,9 +24,9 @@ class OnceCase(harness.Case):
     def start(self, *sim, **changes):
         return self.gateway(self.settings(*sim, **changes))
 
-    def once(self, gateway, api, key="k", text="hello", headers=None, **members):
+    def once(self, gateway, api, key="k", text="hello", headers=None, http2=False, **members):
         body = {"model": MODELS[api], "max_tokens": 99, "messages": [{"role": "user", "content": text}], **members}
-        return gateway.post(body, path=PATHS[api], headers={"Idempotency-Key": key, **(headers or {})})
+        return gateway.post(body, path=PATHS[api], headers={"Idempotency-Key": key, **(headers or {})}, http2=http2)
 
     def asked(self):
         return self.provider.stats()["requests"]
@@ -51,17 +51,18 @@ class OnceCase(harness.Case):
 class OneProcess(OnceCase):
     def test_a_copy_is_the_first_answer_byte_for_byte_and_costs_nothing(self):
         gateway = self.start()
-        for api in PATHS:
+        for number, api in enumerate(PATHS):
             with self.subTest(api):
                 first = self.once(gateway, api, max_tokens=999999)
                 self.assertEqual(first.status, 200, first)
                 self.assertEqual(first.headers["sluice-adjustments"], "max_tokens_clamped")
-                spent = gateway.metrics().sum("sluice_usd_total")
-                copy = self.once(gateway, api, max_tokens=999999)
+                spent = gateway.metrics_after(2 * number + 1).sum("sluice_usd_total")
+                self.assertGreater(spent, 0)
+                copy = self.once(gateway, api, max_tokens=999999, http2=True)
                 self.assert_copy(copy, first)
                 line = gateway.log(copy.headers["request-id"])
                 self.assertEqual((line["front"], line["status"], line.get("usd", 0)), (api, 200, 0), line)
-                self.assertEqual(gateway.metrics().sum("sluice_usd_total"), spent)
+                self.assertEqual(gateway.metrics_after(2 * number + 2).sum("sluice_usd_total"), spent)
         self.assertEqual(self.asked(), 2)
         self.assertEqual(gateway.metrics().sum("sluice_once_requests_total", result="answered"), 2)
 
@@ -73,7 +74,10 @@ class OneProcess(OnceCase):
             self.assertEqual(self.once(gateway, api, key="l", text="other").status, 200)
         beta = self.once(gateway, "messages", headers={"anthropic-beta": "new-2026-01-01"})
         self.assert_refused("messages", beta, 409, "Idempotency-Key")
-        self.assertEqual(self.asked(), 4)
+        self.assertEqual(self.once(gateway, "chat", "auto", headers={"Sluice-Preferences": "cost=1"}, model="auto").status, 200)
+        other = self.once(gateway, "chat", "auto", headers={"Sluice-Preferences": "speed=1"}, model="auto")
+        self.assert_refused("chat", other, 409, "Idempotency-Key")
+        self.assertEqual(self.asked(), 5)
 
     def test_a_key_is_its_fronts(self):
         gateway = self.start()

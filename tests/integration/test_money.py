@@ -313,15 +313,18 @@ class Money(harness.Case):
     def judge(self, exact, seen):
         """What was charged of `seen`, and in all. The log lines of what an MCP server has asked for have no request's trace: these are
         compared together."""
-        charged = collections.Counter()
+        charged, tokens = collections.Counter(), collections.Counter()
         for line in self.lines():
             trace = line.get("traceparent")
-            charged[int(trace.split("-")[1], 16) - 1 if trace else "mcp"] += nano(line.get("usd", 0))
+            id = int(trace.split("-")[1], 16) - 1 if trace else "mcp"
+            charged[id] += nano(line.get("usd", 0))
+            tokens[id] += line.get("input_tokens", 0) + line.get("output_tokens", 0)
         by_mcp = {plan.id for plan in self.plans if plan.front == "mcp"}
         self.assertEqual(charged["mcp"], sum(exact[id] for id in by_mcp))
         for id, billed in exact.items():
             if id not in by_mcp:
-                self.assertEqual(charged[id], billed, (vars(self.plans[id]), self.biller.attempts[id]))
+                counted = sum(attempt.usage.input + attempt.usage.output for attempt in self.biller.attempts[id])
+                self.assertEqual((charged[id], tokens[id]), (billed, counted), (vars(self.plans[id]), self.biller.attempts[id]))
         for id, (_, most) in seen.items():
             self.assertLessEqual(charged[id], most, (vars(self.plans[id]), self.biller.attempts[id]))
             if any(attempt.kind not in billing.EXACT and attempt.kind != "reset" for attempt in self.biller.attempts[id]):

@@ -68,6 +68,7 @@ void direct_digest(void *owner, struct sha256_sum *sum)
 	add_part(sum, name_of(call));
 	add_part(sum, raw->version);
 	add_part(sum, raw->headers);
+	add_part(sum, http_find_header(call->in, SLICE("sluice-preferences")));
 	add_part(sum, direct_preferences(call));
 	sha256_add(sum, call->in->body);
 }
