@@ -1,7 +1,7 @@
-"""The accounts of a gateway under mixed load: requests by every door, JSON and streams, with retries, failovers, copies, several
-answers, other tiers, tools that the provider runs, streams that break and callers that leave. What the provider has billed, at the
-prices of the configuration, is what metrics, limits and log lines say, to the nano-USD; of calls whose bill the gateway could not see
-it is printed how far its estimates are from it, and none is above what was reserved.
+"""The accounts of a gateway under mixed load: requests by every door to models of both formats, JSON and streams, with retries,
+failovers, copies, several answers, other tiers, tools that the provider runs, streams that break and callers that leave. What the
+provider has billed, at the prices of the configuration, is what metrics, limits and log lines say, to the nano-USD; of calls whose bill
+the gateway could not see it is printed how far its estimates are from it, and none is above what was reserved.
 
 SLUICE_MONEY is the number of requests (2000), SLUICE_GATEWAYS 2 has two gateways on one Redis take them by turns, SLUICE_SEED chooses
 others.
@@ -47,12 +47,14 @@ class Plan:
     def __init__(self, id, chance):
         self.id, self.trace = id, "%032x" % (id + 1)
         self.front = chance.choices(list(FRONTS), (3, 8, 8, 1))[0]
-        self.model = chance.choice(list(PRICES[self.front if self.front in PRICES else chance.choice(list(PRICES))]))
+        other = {"messages": "chat", "chat": "messages"}.get(self.front) if chance.random() < 0.15 else None
+        self.model = chance.choice(list(PRICES[other or (self.front if self.front in PRICES else chance.choice(list(PRICES)))]))
         self.stream = self.front in PRICES and chance.random() < 0.5
         self.max_tokens = chance.choice((64, 200, 1000))
-        self.n = chance.randint(2, CHOICES) if self.front == "chat" and chance.random() < 0.2 else 1
-        self.tier = chance.choice(list(TIERS)) if self.front == "chat" and chance.random() < 0.2 else None
-        self.searches = chance.randint(1, 4) if self.front == "messages" and chance.random() < 0.2 else 0
+        own = other is None  # what another format does not have is refused
+        self.n = chance.randint(2, CHOICES) if self.front == "chat" and own and chance.random() < 0.2 else 1
+        self.tier = chance.choice(list(TIERS)) if self.front == "chat" and own and chance.random() < 0.2 else None
+        self.searches = chance.randint(1, 4) if self.front == "messages" and own and chance.random() < 0.2 else 0
         tokens = chance.randint(1, 3000)
         self.order = {"id": id, "in": tokens, "out": chance.randint(0, self.max_tokens * self.n), "deltas": chance.randint(1, 12)}
         self.order["uses"] = chance.randint(0, self.searches)
