@@ -146,8 +146,9 @@ class Models(harness.Case):
                         if status == 200:
                             self.assertEqual(answer.status, 200, answer)
                             continue
-                        kind = {401: "authentication_error", 403: "permission_error"}[status] if version else "invalid_request_error"
-                        self.assert_refused(answer, status, kind, anthropic=bool(version))
+                        anthropic = bool(version) or "x-api-key" in headers  # who sends that reads errors in that shape
+                        kind = {401: "authentication_error", 403: "permission_error"}[status] if anthropic else "invalid_request_error"
+                        self.assert_refused(answer, status, kind, anthropic=anthropic)
                         self.assertEqual(answer.headers["x-should-retry"], "false")
         answer = self.ask("/v1/models", {"authorization": "Bearer " + CLOSED})
         line = self.gate.log(answer.headers["request-id"])

@@ -8,16 +8,12 @@
 static const struct slice list_path = SLICE_INIT("/v1/models");
 static const struct slice absent = { NULL, 0 };
 
-/* As models of Anthropic's API, whose clients all say their version. */
-static enum api api_of(const struct http_incoming *in)
-{
-	return slice_absent(http_find_header(in, SLICE("anthropic-version"))) ? API_CHAT
-									      : API_MESSAGES;
-}
-
+/* All of Anthropic's clients say the version of its API. */
 static enum api_models_shape shape_of(const struct direct_call *call)
 {
-	return api_is_anthropic(call->api) ? API_MODELS_ANTHROPIC : API_MODELS_OPENAI;
+	return slice_absent(http_find_header(call->in, SLICE("anthropic-version")))
+		       ? API_MODELS_OPENAI
+		       : API_MODELS_ANTHROPIC;
 }
 
 /* Nobody knows when a model was made: both APIs then say the beginning of the epoch. */
@@ -149,7 +145,7 @@ static const struct sampling_front models_row = {
 	.report = direct_report,
 };
 
-static const struct direct_now models = { api_of, write_models, &models_row };
+static const struct direct_now models = { write_models, &models_row };
 
 static void *on_begin(struct front_host *host, struct http_exchange *exchange,
 		      const struct http_incoming *in, bool found)

@@ -1,5 +1,14 @@
 #include "gateway/front/api/direct_now.h"
 
+enum api direct_now_api(const struct http_incoming *in)
+{
+	const bool anthropic = slice_starts(front_path_of(in->path), SLICE("/v1/messages/")) ||
+			       !slice_absent(http_find_header(in, SLICE("anthropic-version"))) ||
+			       !slice_absent(http_find_header(in, SLICE("x-api-key")));
+
+	return anthropic ? API_MESSAGES : API_CHAT;
+}
+
 static void report(const struct direct_now *now, struct direct_call *call)
 {
 	if (now->row != NULL)
@@ -18,7 +27,7 @@ void *direct_now_begin(const struct direct_now *now, struct front_host *host,
 	const struct direct_answer *answer = &call.answer;
 
 	arena_init_in(&call.arena, host->arenas, REQUEST_ARENA_MAX, in->room, in->room_bytes);
-	direct_start(&call, now->api(in), host, exchange, in);
+	direct_start(&call, direct_now_api(in), host, exchange, in);
 	now->write(&call, host);
 	http_refuse(exchange, answer->status, answer->fields, answer->field_count, body_of(&call));
 	report(now, &call);
@@ -34,7 +43,7 @@ bool direct_now_expects(const struct direct_now *now, struct front_host *host,
 	const struct direct_answer *answer = &call.answer;
 
 	arena_init(&call.arena, host->arenas, REQUEST_ARENA_MAX);
-	direct_start(&call, now->api(in), host, NULL, in);
+	direct_start(&call, direct_now_api(in), host, NULL, in);
 	now->write(&call, host);
 	http_refuse_early(early, answer->status, answer->fields, answer->field_count,
 			  body_of(&call));

@@ -6,13 +6,14 @@
 #include "gateway/front/api/direct.h"
 
 struct direct_now {
-	/* Whose shape errors have. */
-	enum api (*api)(const struct http_incoming *in);
 	/* Writes call->answer; call->wrote is set where it refuses. */
 	void (*write)(struct direct_call *call, const struct front_host *host);
 	/* For the log line and the counters; NULL: it has none. */
 	const struct sampling_front *row;
 };
+
+/* Whose shape errors have: the path says it, else the headers by which Anthropic's clients are known. */
+enum api direct_now_api(const struct http_incoming *in);
 
 /* As front.begin and .expects. */
 void *direct_now_begin(const struct direct_now *now, struct front_host *host,

@@ -2,16 +2,6 @@
  * here has. Nothing is forwarded by its path. */
 #include "gateway/front/api/direct_now.h"
 
-/* Where no path says it, the headers do by which Anthropic's clients are known. */
-static enum api api_of(const struct http_incoming *in)
-{
-	const bool anthropic = slice_starts(front_path_of(in->path), SLICE("/v1/messages/")) ||
-			       !slice_absent(http_find_header(in, SLICE("anthropic-version"))) ||
-			       !slice_absent(http_find_header(in, SLICE("x-api-key")));
-
-	return anthropic ? API_MESSAGES : API_CHAT;
-}
-
 /* ---- HEAD /, HEAD /api/hello ---- */
 
 static void write_hello(struct direct_call *call, const struct front_host *host)
@@ -23,7 +13,7 @@ static void write_hello(struct direct_call *call, const struct front_host *host)
 	direct_now_end(call);
 }
 
-static const struct direct_now hello = { .api = api_of, .write = write_hello };
+static const struct direct_now hello = { .write = write_hello };
 
 static void *on_begin_hello(struct front_host *host, struct http_exchange *exchange,
 			    const struct http_incoming *in, bool found)
@@ -54,13 +44,12 @@ static void write_nowhere(struct direct_call *call, const struct front_host *hos
 	(void)direct_refuse_err(call, host->leaving ? ERR_DRAINING : ERR_NOT_FOUND);
 }
 
-static const struct direct_now nowhere_messages = { api_of, write_nowhere,
-						    &direct_messages_sampling };
-static const struct direct_now nowhere_chat = { api_of, write_nowhere, &direct_chat_sampling };
+static const struct direct_now nowhere_messages = { write_nowhere, &direct_messages_sampling };
+static const struct direct_now nowhere_chat = { write_nowhere, &direct_chat_sampling };
 
 static const struct direct_now *nowhere(const struct http_incoming *in)
 {
-	return api_is_anthropic(api_of(in)) ? &nowhere_messages : &nowhere_chat;
+	return api_is_anthropic(direct_now_api(in)) ? &nowhere_messages : &nowhere_chat;
 }
 
 static void *on_begin_nowhere(struct front_host *host, struct http_exchange *exchange,
