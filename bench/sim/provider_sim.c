@@ -42,7 +42,8 @@ static void usage(FILE *out)
 		    "  --tls-min V, --tls-max V    1.2 or 1.3\n"
 		    "  --api-key K    refuse any other key\n"
 		    "  --help\n"
-		    "\nPOST /v1/messages, .../chat/completions, .../responses. A model "
+		    "\nPOST /v1/messages, /v1/messages/count_tokens, .../chat/completions, "
+		    ".../responses. A model "
 		    "\"sim-WORD-WORD...\" "
 		    "or a header X-Sim\n"
 		    "chooses the behaviour:\n",

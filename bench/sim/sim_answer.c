@@ -458,7 +458,10 @@ void sim_answer_whole(const struct sim_answer *a, struct sim_buf *out, size_t *c
 
 	*cut_at = SIZE_MAX;
 	scratch->len = 0;
-	wires[a->ask->dialect].whole(a, scratch);
+	if (a->ask->counts)
+		sim_buf_format(scratch, "{\"input_tokens\":#}", sim_answer_tokens_in(a));
+	else
+		wires[a->ask->dialect].whole(a, scratch);
 	struct slice body = slice_of(scratch->at, scratch->len);
 
 	if (a->spec->fault == SIM_FAULT_BADJSON)

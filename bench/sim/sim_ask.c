@@ -8,13 +8,18 @@ static bool ends_with(struct slice s, struct slice end)
 	return s.len >= end.len && slice_eq(slice_of(s.at + s.len - end.len, end.len), end);
 }
 
+bool sim_ask_counts(struct slice path)
+{
+	return ends_with(path, SLICE("/v1/messages/count_tokens"));
+}
+
 bool sim_ask_dialect(struct slice path, enum sim_dialect *out)
 {
 	if (ends_with(path, SLICE("/chat/completions")))
 		*out = SIM_OPENAI;
 	else if (ends_with(path, SLICE("/responses")))
 		*out = SIM_RESPONSES;
-	else if (ends_with(path, SLICE("/v1/messages")))
+	else if (ends_with(path, SLICE("/v1/messages")) || sim_ask_counts(path))
 		*out = SIM_ANTHROPIC;
 	else
 		return false;
@@ -147,10 +152,13 @@ static struct slice limit_member(const struct members *members)
 							    : members->max_completion_tokens;
 }
 
-const char *sim_ask_read(enum sim_dialect dialect, struct slice body, struct sim_ask *out)
+const char *sim_ask_read(enum sim_dialect dialect, bool counts, struct slice body,
+			 struct sim_ask *out)
 {
 	struct members members;
-	struct sim_ask ask = { .dialect = dialect, .body_len = body.len, .max_tokens = UINT64_MAX };
+	struct sim_ask ask = {
+		.dialect = dialect, .counts = counts, .body_len = body.len, .max_tokens = UINT64_MAX
+	};
 	struct slice max_tokens;
 	const char *problem;
 
@@ -166,7 +174,9 @@ const char *sim_ask_read(enum sim_dialect dialect, struct slice body, struct sim
 	if (sim_json_present(max_tokens) &&
 	    (!slice_to_u64(max_tokens, &ask.max_tokens) || ask.max_tokens == 0))
 		return "max_tokens: a positive integer is required";
-	if (dialect == SIM_ANTHROPIC && ask.max_tokens == UINT64_MAX)
+	if (counts && ask.max_tokens != UINT64_MAX)
+		return "max_tokens: Extra inputs are not permitted";
+	if (dialect == SIM_ANTHROPIC && !counts && ask.max_tokens == UINT64_MAX)
 		return "max_tokens: Field required";
 	if (sim_json_present(members.tools)) {
 		struct sim_json walk = sim_json_open(members.tools);
@@ -181,7 +191,7 @@ const char *sim_ask_read(enum sim_dialect dialect, struct slice body, struct sim
 			return "tool_choice: only allowed when tools are given";
 		read_tool_choice(members.tool_choice, &ask);
 	}
-	ask.stream = slice_eq(members.stream, SLICE("true"));
+	ask.stream = !counts && slice_eq(members.stream, SLICE("true"));
 	ask.stream_usage = slice_eq(sim_json_field(members.stream_options, SLICE("include_usage")),
 				    SLICE("true"));
 	*out = ask;

@@ -22,17 +22,20 @@ struct sim_ask {
 		results; /* tool results at the end of the history, `[` and `]` cut off; absent: none */
 	uint64_t max_tokens; /* UINT64_MAX: not given */
 	bool must_call;
+	bool counts; /* tokens alone: /v1/messages/count_tokens */
 	bool stream;
 	bool stream_usage; /* OpenAI: stream_options.include_usage */
 	size_t body_len;
 };
 
 /* Whether requests for `path` (without a query) belong to a dialect: any path that ends in
- * /chat/completions, /responses or /v1/messages. */
+ * /chat/completions, /responses, /v1/messages or /v1/messages/count_tokens; and whether it is the last. */
 MUST_USE bool sim_ask_dialect(struct slice path, enum sim_dialect *out);
+MUST_USE bool sim_ask_counts(struct slice path);
 
 /* NULL on success; else what a provider would complain about, and *out is not to be used. */
-MUST_USE const char *sim_ask_read(enum sim_dialect dialect, struct slice body, struct sim_ask *out);
+MUST_USE const char *sim_ask_read(enum sim_dialect dialect, bool counts, struct slice body,
+				  struct sim_ask *out);
 
 /* Whether a provider would answer with tool calls; `loop`: also after results. */
 bool sim_ask_wants_calls(const struct sim_ask *ask, bool loop);

@@ -158,7 +158,7 @@ static void answer_ok(struct sim_conn *conn)
 	struct sim_answer answer = answer_of(conn);
 	size_t start = conn->out.len, cut_at;
 
-	if (sim_ask_wants_calls(&conn->ask, conn->spec.loop != 0))
+	if (!conn->ask.counts && sim_ask_wants_calls(&conn->ask, conn->spec.loop != 0))
 		sim_count(&conn->loop->shared->counters.tool_calls);
 	if (conn->ask.stream && conn->spec.fault != SIM_FAULT_CUTHEAD) {
 		sim_answer_head(&answer, &conn->out);
@@ -263,6 +263,7 @@ static void refuse(struct sim_conn *conn, enum sim_dialect dialect, unsigned sta
 static const char *check(struct sim_conn *conn, enum sim_dialect dialect, unsigned *status)
 {
 	struct slice type = sim_http_header(&conn->http, SLICE("content-type")), wrong;
+	struct slice query = conn->http.target, path = slice_cut(&query, '?');
 	struct slice key = sim_keys_of(&conn->http, dialect);
 	const char *problem = key_problem(conn, key);
 
@@ -275,7 +276,7 @@ static const char *check(struct sim_conn *conn, enum sim_dialect dialect, unsign
 	if (dialect == SIM_ANTHROPIC &&
 	    slice_absent(sim_http_header(&conn->http, SLICE("anthropic-version"))))
 		return "anthropic-version: header is required";
-	problem = sim_ask_read(dialect, conn->http.body, &conn->ask);
+	problem = sim_ask_read(dialect, sim_ask_counts(path), conn->http.body, &conn->ask);
 	if (problem != NULL)
 		return problem;
 	*status = 404;
