@@ -34,6 +34,7 @@ void profile_defaults(struct profile *profile, enum dialect_id dialect, struct s
 				     .forced_tool = true,
 				     .user_after_tool = true,
 				     .stream_usage = true,
+				     .count_tokens = dialects[dialect]->count_path != NULL,
 				     .max_tokens_field = MAX_TOKENS_FIELD_MAX_TOKENS,
 				     .id_rule = ID_RULE_NONE };
 	dialects[dialect]->defaults(profile, version);

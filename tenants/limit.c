@@ -25,6 +25,19 @@ uint64_t limit_tokens_burst(uint64_t per_minute)
 	return per_minute;
 }
 
+struct quota_limit limit_counts(uint64_t per_minute, uint64_t requests_per_minute)
+{
+	enum { TIMES = 10, AT_ONCE = 60 };
+
+	if (per_minute == 0)
+		per_minute = requests_per_minute < QUOTA_RATE_MAX / TIMES
+				     ? requests_per_minute * TIMES
+				     : QUOTA_RATE_MAX;
+	const uint64_t tenth = limit_requests_burst(per_minute);
+	const uint64_t least = per_minute < AT_ONCE ? per_minute : AT_ONCE;
+	return (struct quota_limit){ per_minute, tenth > least ? tenth : least };
+}
+
 struct tenant_limits limit_defaults(void)
 {
 	const uint64_t requests = limit_rows[LIMIT_requests_per_minute].preset;

@@ -29,6 +29,10 @@ const struct limit_info *limit_info(enum limit limit);
 uint64_t limit_requests_burst(uint64_t per_minute);
 uint64_t limit_tokens_burst(uint64_t per_minute);
 
+/* The rate of requests that only count tokens, beside that many others; per_minute 0: what the plan says nothing of. At
+ * once it has a minute's, of larger ones 60 or a tenth: editors count all they show when they begin. */
+struct quota_limit limit_counts(uint64_t per_minute, uint64_t requests_per_minute);
+
 /* What a plan has that says nothing: every preset, derived ones computed; clamp and final. */
 struct tenant_limits limit_defaults(void);
 

@@ -34,10 +34,9 @@ void tenant_name(struct tenant *tenant, struct slice id)
 void tenant_part(enum tenant_part kind, struct slice name, uint8_t part[16])
 {
 	static const char *const kinds[] = {
-		[TENANT_PART_SERVER] = "server",
-		[TENANT_PART_MODELS] = "models",
-		[TENANT_PART_SESSIONS] = "sessions",
-		[TENANT_PART_MCP] = "mcp",
+		[TENANT_PART_SERVER] = "server",     [TENANT_PART_MODELS] = "models",
+		[TENANT_PART_SESSIONS] = "sessions", [TENANT_PART_MCP] = "mcp",
+		[TENANT_PART_COUNTS] = "counts",
 	};
 
 	slot_name(kinds[kind], name, part);

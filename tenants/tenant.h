@@ -93,7 +93,8 @@ struct plan {
 	uint32_t alias_count;
 	struct policy policy;
 	struct tenant_limits limits;
-	bool server_limited; /* there are limits of each MCP server */
+	struct quota_limit counts; /* of requests that only count tokens; the tenant's */
+	bool server_limited;       /* there are limits of each MCP server */
 	struct tenant_limits server_limits;
 	const struct model_limits *model_limits;
 	uint32_t model_limit_count;
@@ -168,9 +169,15 @@ static inline size_t tenants_digest_hash(const uint8_t digest[SHA256_BYTES])
 void tenant_name(struct tenant *tenant, struct slice id);
 
 /* Names of a tenant's further slots: that of a part (one server, one glob) is the tenant's limit_key
- * combined with the part's digest. SESSIONS: of all that it begins, MCP: of all messages to MCP servers; both without a
- * name. */
-enum tenant_part { TENANT_PART_SERVER, TENANT_PART_MODELS, TENANT_PART_SESSIONS, TENANT_PART_MCP };
+ * combined with the part's digest. SESSIONS: of all that it begins, MCP: of all messages to MCP servers, COUNTS: of all
+ * requests that only count tokens; these without a name. */
+enum tenant_part {
+	TENANT_PART_SERVER,
+	TENANT_PART_MODELS,
+	TENANT_PART_SESSIONS,
+	TENANT_PART_MCP,
+	TENANT_PART_COUNTS
+};
 void tenant_part(enum tenant_part kind, struct slice name, uint8_t part[16]);
 void tenant_part_key(const struct tenant *tenant, const uint8_t part[16], uint8_t key[16]);
 

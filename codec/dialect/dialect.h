@@ -37,6 +37,7 @@ struct profile {
 	 * not written either. */
 	struct slice body;
 	bool effort_said;
+	bool count_tokens; /* the host tells how many tokens a request has (dialect.count_path) */
 	/* Learned only (enum learn): what is not sent although the rest of the profile has it. */
 	bool effort_never, tool_choice_never, parallel_never, structured_never;
 };
@@ -227,6 +228,8 @@ struct provider_failure {
 struct dialect {
 	const char *name; /* as in `providers.*.dialect` */
 	const char *path; /* appended to the endpoint's URL */
+	const char
+		*count_path; /* behind that: where a request's tokens are counted; NULL: nowhere */
 	enum dialect_id id;
 	const struct stream_dialect *stream; /* how an answer streams: codec/dialect/stream.h */
 	const char *key_header;              /* what mostly stands before the key: "x-api-key: " */

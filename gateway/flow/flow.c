@@ -7,13 +7,23 @@
 
 /* The steps that decide; the others are the runner's own. */
 static flow_step_fn *const flow_steps[] = {
-	[FLOW_STEP_HOLD] = flow_hold,       [FLOW_STEP_LOAD] = flow_load,
-	[FLOW_STEP_LOADED] = flow_loaded,   [FLOW_STEP_JOIN] = flow_join,
-	[FLOW_STEP_JOINED] = flow_joined,   [FLOW_STEP_POLICY] = flow_policy,
-	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
-	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_RESERVED] = flow_reserved,
-	[FLOW_STEP_SEND] = flow_send,       [FLOW_STEP_READ] = flow_read,
+	[FLOW_STEP_HOLD] = flow_hold,
+	[FLOW_STEP_LOAD] = flow_load,
+	[FLOW_STEP_LOADED] = flow_loaded,
+	[FLOW_STEP_JOIN] = flow_join,
+	[FLOW_STEP_JOINED] = flow_joined,
+	[FLOW_STEP_POLICY] = flow_policy,
+	[FLOW_STEP_ROUTE] = flow_route,
+	[FLOW_STEP_ENCODE] = flow_encode,
+	[FLOW_STEP_RESERVE] = flow_reserve,
+	[FLOW_STEP_RESERVED] = flow_reserved,
+	[FLOW_STEP_SEND] = flow_send,
+	[FLOW_STEP_READ] = flow_read,
 	[FLOW_STEP_RETRY] = flow_retry,
+	[FLOW_STEP_COUNT_RESERVE] = flow_count_reserve,
+	[FLOW_STEP_COUNT_RESERVED] = flow_reserved,
+	[FLOW_STEP_COUNT_SEND] = flow_count_send,
+	[FLOW_STEP_COUNT_READ] = flow_count_read,
 };
 
 const char *flow_step_name(enum flow_step step)

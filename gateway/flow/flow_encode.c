@@ -30,11 +30,14 @@ static struct slice chosen_key(const struct provider *provider, uint32_t key)
 static struct slice raw_head_of(const struct flow *flow, const struct provider *provider,
 				struct provider_call call)
 {
+	const struct endpoint *endpoint = &provider->endpoints[flow->walk.endpoint];
+
 	if (!slice_absent(flow->ask->raw->version))
 		call.version = flow->ask->raw->version;
 	return flow_raw_head(flow,
-			     provider_head(provider, &provider->endpoints[flow->walk.endpoint],
-					   &call, flow->arena));
+			     flow->ask->raw->counts && flow->made->profile.count_tokens
+				     ? provider_count_head(provider, endpoint, &call, flow->arena)
+				     : provider_head(provider, endpoint, &call, flow->arena));
 }
 
 static struct slice head_of(const struct flow *flow, const struct config *config,
@@ -97,7 +100,8 @@ static __attribute__((noinline)) enum err encode_raw(struct flow *flow, const st
 						     const struct provider *provider,
 						     const struct model *model, struct fault *fault)
 {
-	flow->attempt.raw = flow->ask->raw->dialect == provider->dialect;
+	/* A count is never made into a sampling: where the format has none, it is not sent (flow_count.c). */
+	flow->attempt.raw = flow->ask->raw->dialect == provider->dialect || flow->ask->raw->counts;
 	if (flow->attempt.raw) {
 		begin_raw(flow, model);
 		return flow_raw_encode(flow, provider, model);

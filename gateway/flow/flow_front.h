@@ -82,6 +82,11 @@ struct sampling_raw {
 		media_bytes; /* likewise, of documents and sounds: they have fewer tokens than bytes, nobody knows how many */
 	bool loops;     /* its tool loops count: the ask's request has the calls of its history */
 	bool cached_1h; /* it asks the provider to cache something for an hour */
+	/* Nothing is sampled: the provider is asked how many tokens the request has. It costs no money and no tokens, has a
+	 * rate of its own (plan.counts), and tells nothing about the health of those it was sent to. In the RESULT
+	 * outcome.answer is the provider's {"input_tokens":N}; NULL: nobody could say, and an estimate has to do. With
+	 * relay SILENT, no `loops`, no `cost`, and a request that is of no session and has no name. */
+	bool counts;
 	/* Instead of the settings' version of the format; absent: that. Header lines with their ends that go to the provider
 	 * as they are; absent: none. */
 	struct slice version, headers;

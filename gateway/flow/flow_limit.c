@@ -163,7 +163,7 @@ enum flow_move flow_refuse_limit(struct flow *flow)
 	struct error_data data = error_data_none;
 	struct fault fault = { .err = refusal->err, .offset = FAULT_NO_OFFSET };
 
-	data.limit = refusal->limit;
+	data.limit = limit_shown_name(refusal->holder, refusal->limit);
 	if (refusal->limit != NULL)
 		data.scope = limit_holder_name(refusal->holder);
 	if (refusal->err == ERR_RATE_LIMITED || refusal->err == ERR_CONCURRENCY)

@@ -140,6 +140,8 @@ enum err flow_raw_encode(struct flow *flow, const struct provider *provider,
 		return ERR_BUSY;
 	encoded->body.images = raw->image_bytes < encoded->body.total ? raw->image_bytes : 0;
 	flow->made->use_price = model->price_server_tool;
+	if (raw->counts)
+		flow_count_encoded(flow);
 	if (raw->output_most != 0)
 		encoded->max_tokens =
 			raw->output_most < UINT32_MAX ? (uint32_t)raw->output_most : UINT32_MAX;
@@ -152,6 +154,8 @@ uint64_t flow_raw_input(const struct flow *flow)
 {
 	const size_t bytes = flow->ask->body.len, media = (size_t)flow->ask->raw->media_bytes;
 
+	if (flow->ask->raw->counts)
+		return 0; /* more than fits can be counted, too */
 	return flow_estimate_input(flow->ask->request, bytes > media ? bytes - media : 0);
 }
 

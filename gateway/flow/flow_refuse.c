@@ -84,7 +84,8 @@ enum flow_move flow_give_up(struct flow *flow)
 	if (flow->end.result != NULL) /* a second answer was wished for, and did not come */
 		return FLOW_ANSWERED;
 	must(flow->retries.reported != NULL);
-	return flow_refuse_failure(flow, flow->retries.reported);
+	return flow_counts(flow) ? flow_count_give_up(flow)
+				 : flow_refuse_failure(flow, flow->retries.reported);
 }
 
 enum flow_move flow_give_up_busy(struct flow *flow)

@@ -168,7 +168,9 @@ static void note_back(struct flow *flow, const struct flow_env *env)
 
 enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 {
-	const uint32_t most = env->config->retries.attempts;
+	enum { COUNT_ATTEMPTS = 2 }; /* an estimate comes at once */
+	const uint32_t set = env->config->retries.attempts;
+	const uint32_t most = flow_counts(flow) && set > COUNT_ATTEMPTS ? COUNT_ATTEMPTS : set;
 
 	const bool repeats = flow->retries.repeat == FLOW_REPEATING;
 	const bool kept = flow->end.result != NULL && !repeats; /* the second answer failed */

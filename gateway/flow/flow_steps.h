@@ -39,6 +39,8 @@ flow_step_fn flow_reserve, flow_reserved;
 flow_step_fn flow_send, flow_read;
 /* flow_retry.c: what comes after one that failed */
 flow_step_fn flow_retry;
+/* flow_count.c: instead of the four before RETRY where tokens are only counted */
+flow_step_fn flow_count_reserve, flow_count_send, flow_count_read;
 
 /* flow_keys.c */
 /* flow->state, made at its first use; NULL: no memory. */
@@ -173,6 +175,21 @@ MUST_USE struct slice flow_raw_head(const struct flow *flow, struct slice head);
 void flow_raw_bound(const struct flow *flow, const struct flow_env *env, struct limit_ask *ask);
 /* What it cost, by its usage and what the answer says beside. */
 uint64_t flow_raw_cost(const struct flow *flow, const struct usage *usage);
+
+/* flow_count.c */
+static inline bool flow_counts(const struct flow *flow)
+{
+	return flow->ask->raw != NULL && flow->ask->raw->counts;
+}
+/* Its request is written: what the walk goes on with. */
+static inline void flow_count_encoded(struct flow *flow)
+{
+	flow->step = FLOW_STEP_COUNTED;
+}
+/* No provider can be asked now: its limits are asked, and it ends without a number. */
+enum flow_move flow_count_nowhere(struct flow *flow);
+/* Attempts have failed: it ends without a number, unless the provider has refused the request itself. */
+enum flow_move flow_count_give_up(struct flow *flow);
 
 /* flow_stream.c */
 /* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one

@@ -332,6 +332,8 @@ static enum flow_move nobody_now(struct flow *flow, const struct flow_env *env, 
 
 	/* Before its limits were asked a request costs its tenant nothing: not many may wait so. */
 	const bool may_wait = flow->retries.attempts != 0 || !env->crowded;
+	if (flow_counts(flow))
+		return flow->retries.attempts != 0 ? flow_give_up(flow) : flow_count_nowhere(flow);
 	if (err == ERR_PROVIDER_RATE && may_wait && outlasts(flow, env->now, wait))
 		return FLOW_DO_WAIT;
 	if (flow->retries.attempts != 0)

@@ -14,10 +14,16 @@ const char *limit_holder_name(enum limit_holder holder)
 		[LIMIT_OF_TENANT] = "tenant",
 		[LIMIT_OF_SERVER] = "per_server",
 		[LIMIT_OF_MODEL] = "per_model",
+		[LIMIT_OF_COUNTS] = "tenant",
 	};
 
 	must(holder < LIMIT_HOLDERS);
 	return names[holder];
+}
+
+const char *limit_shown_name(enum limit_holder holder, const char *limit)
+{
+	return holder == LIMIT_OF_COUNTS ? limit_info(LIMIT_count_tokens_per_minute)->name : limit;
 }
 
 static void period_add(_Atomic uint64_t words[2], uint32_t period, uint64_t amount)

@@ -145,6 +145,7 @@ static uint64_t room_for(const struct limit_table *table, enum limit_holder hold
 		[LIMIT_OF_TENANT] = 4,
 		[LIMIT_OF_SERVER] = 2,
 		[LIMIT_OF_MODEL] = 3,
+		[LIMIT_OF_COUNTS] = 3,
 	};
 
 	must((unsigned)holder < LIMIT_HOLDERS);

@@ -28,11 +28,21 @@ void limit_table_unmap(struct limit_table *table);
 void limit_table_recover(struct limit_table *table);
 
 /* Whose limits: the tenant's own, those of one of its MCP servers (limits.per_server), those of its
- * use of some models (limits.per_model). */
-enum limit_holder { LIMIT_OF_TENANT, LIMIT_OF_SERVER, LIMIT_OF_MODEL, LIMIT_HOLDERS };
+ * use of some models (limits.per_model), those of its requests that only count tokens. */
+enum limit_holder {
+	LIMIT_OF_TENANT,
+	LIMIT_OF_SERVER,
+	LIMIT_OF_MODEL,
+	LIMIT_OF_COUNTS, /* the rate of requests alone */
+	LIMIT_HOLDERS
+};
 
 /* "tenant", "per_server", "per_model"; static. */
 const char *limit_holder_name(enum limit_holder holder);
+
+/* The name that callers and operators know a limit of that holder by: a holder's limits have the names of the
+ * tenant's (limit_refusal), and COUNTS has but one. */
+const char *limit_shown_name(enum limit_holder holder, const char *limit);
 
 /* The slot of that name, a tenant's own, claimed on first use. NULL when the table is full. Thread-safe. */
 struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key[16]);

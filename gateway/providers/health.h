@@ -115,6 +115,11 @@ void health_began(struct health_choice *choice, nsec_t now);
 void health_note_rates(struct health_choice *choice, const struct provider_headers *headers,
 		       nsec_t now, uint64_t wall_ns);
 
+/* Whether the endpoint of the choice counts tokens, as far as is known; and that it does not, for an hour. Both before
+ * health_ended. */
+bool health_counts_tokens(const struct health_choice *choice, nsec_t now);
+void health_note_uncounted(struct health_choice *choice, nsec_t now);
+
 /* What became of an attempt. */
 struct health_outcome {
 	enum err err;           /* ERR_OK, ERR_PROVIDER_*, ERR_DEADLINE, ERR_CANCELLED, ... */

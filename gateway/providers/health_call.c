@@ -244,6 +244,20 @@ void health_note_rates(struct health_choice *choice, const struct provider_heade
 			headers->rates, now, wall_ns);
 }
 
+bool health_counts_tokens(const struct health_choice *choice, nsec_t now)
+{
+	must(choice->at != NULL);
+	return choice->at->uncounted_until <= now;
+}
+
+void health_note_uncounted(struct health_choice *choice, nsec_t now)
+{
+	static const nsec_t lasts = 3600 * SEC;
+
+	must(choice->at != NULL);
+	choice->at->uncounted_until = now + lasts;
+}
+
 /* ---- what an outcome tells ------------------------------------------------------------------- */
 
 /* Who answers, with whatever refusal, is there. 408, 409 and the like are nobody's failure. */

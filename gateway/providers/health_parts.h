@@ -31,6 +31,7 @@ struct endpoint_state {
 	struct health_entry entry;
 	struct breaker breaker;
 	struct pool_load load;
+	nsec_t uncounted_until; /* it counts no tokens; 0: nobody has found that */
 };
 
 struct key_state {

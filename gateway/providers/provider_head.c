@@ -24,13 +24,15 @@ static char *put(char *at, struct slice part)
 	return at + part.len;
 }
 
-struct slice provider_head_begin(const struct provider *provider, const struct endpoint *endpoint,
-				 struct arena *into)
+/* `below`: what stands behind the dialect's path. */
+static struct slice begin_of(const struct provider *provider, const struct endpoint *endpoint,
+			     struct slice below, struct arena *into)
 {
 	const struct slice parts[] = {
 		SLICE("POST "),
 		endpoint->path,
 		slice_str(dialect_get(provider->dialect)->path),
+		below,
 		provider->query,
 		SLICE(" HTTP/1.1\r\nhost: "),
 		endpoint->authority,
@@ -47,6 +49,12 @@ struct slice provider_head_begin(const struct provider *provider, const struct e
 	for (size_t i = 0; i < COUNT_OF(parts); i++)
 		at = put(at, parts[i]);
 	return slice_of(bytes, len);
+}
+
+struct slice provider_head_begin(const struct provider *provider, const struct endpoint *endpoint,
+				 struct arena *into)
+{
+	return begin_of(provider, endpoint, SLICE(""), into);
 }
 
 static const struct slice line_end = SLICE_INIT("\r\n");
@@ -82,4 +90,16 @@ struct slice provider_head(const struct provider *provider, const struct endpoin
 	at = pen_lit(at, "\r\n");
 	must((size_t)(at - bytes) == len);
 	return slice_of(bytes, len);
+}
+
+struct slice provider_count_head(const struct provider *provider, const struct endpoint *endpoint,
+				 const struct provider_call *call, struct arena *into)
+{
+	const char *below = dialect_get(provider->dialect)->count_path;
+	struct endpoint counts = *endpoint;
+
+	must(below != NULL);
+	counts.head = begin_of(provider, endpoint, slice_str(below), into);
+	return slice_absent(counts.head) ? counts.head
+					 : provider_head(provider, &counts, call, into);
 }

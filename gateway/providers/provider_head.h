@@ -24,4 +24,9 @@ MUST_USE struct slice provider_head(const struct provider *provider,
 				    const struct endpoint *endpoint,
 				    const struct provider_call *call, struct arena *into);
 
+/* The same of a call that asks how many tokens a request has. Only where the dialect has a count_path. */
+MUST_USE struct slice provider_count_head(const struct provider *provider,
+					  const struct endpoint *endpoint,
+					  const struct provider_call *call, struct arena *into);
+
 #endif

@@ -97,8 +97,9 @@ static void count_limit(struct sampling *core, enum limit_holder holder, const c
 {
 	char name[64];
 
-	if (limit == NULL || holder == LIMIT_OF_TENANT)
-		(void)snprintf(name, sizeof(name), "%s", limit == NULL ? "all" : limit);
+	if (limit == NULL || holder == LIMIT_OF_TENANT || holder == LIMIT_OF_COUNTS)
+		(void)snprintf(name, sizeof(name), "%s",
+			       limit == NULL ? "all" : limit_shown_name(holder, limit));
 	else
 		(void)snprintf(name, sizeof(name), "%s.%s", limit_holder_name(holder), limit);
 	metrics_limit(core->metrics, name, decision);

@@ -31,7 +31,8 @@ static void remember_refusal(const struct sampling_call *call)
 	const struct reservation *reservation = &call->flow.reservation;
 	const struct limit_note note = { .wall_s = net_wall_ns(call->core->loop) / SEC,
 					 .err = call->flow.end.err,
-					 .limit = reservation->refusal.limit,
+					 .limit = limit_shown_name(reservation->refusal.holder,
+								   reservation->refusal.limit),
 					 .holder = reservation->refusal.holder };
 	struct limit_slot *slot =
 		limit_table_slot(call->core->limits, call->flow.ask->caller->limit_key);

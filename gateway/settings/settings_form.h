@@ -113,6 +113,7 @@ struct model_form {
 	uint64_t max_tokens_field, reasoning, tools_need_effort_none, replay_reasoning;
 	uint64_t text_content_as_string, user_after_tool, think_tags, id_rule;
 	uint64_t audio_as_string, stream_usage, user_id_field, max_tools, merge_same_role;
+	uint64_t count_tokens;
 	struct slice body;
 };
 

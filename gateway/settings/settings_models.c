@@ -377,6 +377,7 @@ static void build_profile(const struct model_form *form, const struct provider *
 	out->id_rule = (enum id_rule)form->id_rule;
 	out->audio_as_string = form->audio_as_string != 0;
 	out->stream_usage = form->stream_usage != 0;
+	out->count_tokens = out->count_tokens && form->count_tokens != 0;
 	out->max_tools =
 		form->max_tools != FORM_UNSET ? (uint32_t)form->max_tools : tools_most(provider);
 	out->merge_same_role = form->merge_same_role != 0;
@@ -388,7 +389,7 @@ static void build_profile(const struct model_form *form, const struct provider *
 static void check_dialect(struct loader *l, const struct model_form *form,
 			  const struct provider *provider)
 {
-	static const char user[] = "profile.user_id_field";
+	static const char user[] = "profile.user_id_field", counts[] = "profile.count_tokens";
 	const struct {
 		const char *key;
 		bool said;
@@ -403,6 +404,9 @@ static void check_dialect(struct loader *l, const struct model_form *form,
 	    form->user_id_field != FORM_UNSET && form->user_id_field != USER_ID_FIELD_NONE)
 		problem_below(&l->problems, form->node, user,
 			      "is no member of this provider's dialect; write none, or remove it");
+	if (provider->dialect != DIALECT_ANTHROPIC && file_says(form, counts))
+		problem_below(&l->problems, form->node, counts,
+			      "has no meaning for this provider's dialect; remove it");
 	for (size_t i = 0; i < COUNT_OF(of_chat); i++)
 		if (provider->dialect != DIALECT_OPENAI && of_chat[i].said &&
 		    file_says(form, of_chat[i].key))

@@ -241,6 +241,10 @@ static void build_grants(struct loader *l, const struct plan_form *form, const s
 	};
 	build_policy(l, form, node, &out->policy);
 	build_limits(form, &out->limits);
+	out->counts = limit_counts(form->limits[LIMIT_count_tokens_per_minute] == FORM_UNSET
+					   ? 0
+					   : form->limits[LIMIT_count_tokens_per_minute],
+				   out->limits.requests.per_minute);
 }
 
 /* ---- fronts and MCP servers ---- */

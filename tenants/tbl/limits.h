@@ -14,6 +14,7 @@ COUNTED(requests_burst, "requests", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "requests 
 COUNTED(tokens_per_minute, "tokens", 1, 100000, QUOTA_RATE_MAX, "tokens a minute, estimated before and settled after the call")
 COUNTED(tokens_burst, "tokens", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "tokens at once; default: tokens_per_minute")
 COUNTED(concurrent, "requests", 1, 8, 1000000, "requests in flight")
+LIMIT(count_tokens_per_minute, "requests", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "requests to /v1/messages/count_tokens a minute, which cost neither tokens nor money, nor any of requests_per_minute; default: 10 x requests_per_minute")
 LIMIT(max_tokens, "tokens", 1, 4096, 1000000000, "highest maxTokens; max_tokens_mode says whether more is clamped or refused")
 LIMIT(tool_rounds, "rounds", 1, 10, 1000000, "rounds of one tool loop; tool_rounds_action says what happens then")
 LIMIT(loop_tokens, "tokens", 1, 200000, 1000000000000, "tokens of one tool loop, retries and forks included; who has spent them is refused")

@@ -460,6 +460,7 @@ static void defaults(struct profile *profile, struct slice version)
 const struct dialect dialect_anthropic = {
 	.name = "anthropic",
 	.path = "/v1/messages",
+	.count_path = "/count_tokens",
 	.id = DIALECT_ANTHROPIC,
 	.stream = &stream_anthropic,
 	.key_header = "x-api-key: ",

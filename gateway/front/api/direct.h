@@ -4,7 +4,8 @@
  * direct_request.c decides what a request asks and writes the provider's, direct_auto.c chooses among several models,
  * direct_client.c reads what a client says of itself, direct_answer.c and direct_heads.c write answers, direct_stream.c
  * passes event streams on, direct_cross.c translates for providers of another format; direct_copy.c is what has to do with
- * copies (Idempotency-Key), of JSON answers alone; direct_front.c drives them. direct_now.h has the paths that are answered
+ * copies (Idempotency-Key), of JSON answers alone; direct_front.c drives them. direct_count.c has what is different of
+ * `POST /v1/messages/count_tokens`; direct_now.h has the paths that are answered
  * at once. */
 #ifndef GATEWAY_FRONT_API_DIRECT_H
 #define GATEWAY_FRONT_API_DIRECT_H
@@ -87,14 +88,22 @@ struct direct_stream {
 	nsec_t sent_at;        /* the last piece */
 };
 
+/* A row of each path: what is asked there, and by whom it is answered. */
+struct direct_kind {
+	enum api api;
+	const struct front *front;
+	const struct sampling_front *row; /* its callbacks' owner is a struct direct_call */
+};
+
 struct direct_call {
 	struct front_request front; /* must be the first */
 	struct sampling_call *call; /* NULL: not begun */
 	struct http_exchange *exchange;
 	struct front_host *host;
 	uint32_t magic;
-	enum api api;
-	bool kept;      /* the answer is written: copies have it, too */
+	const struct direct_kind *kind; /* NULL: answered at once */
+	enum api api;                   /* its */
+	bool kept;                      /* the answer is written: copies have it, too */
 	enum err wrote; /* what was answered instead of the core's outcome; ERR_OK: that */
 	const char *detail;
 	const struct http_incoming *in;
@@ -112,16 +121,29 @@ struct direct_call {
 	struct direct_answer answer;
 };
 
-extern const struct front direct_messages_front, direct_chat_front;
+extern const struct front direct_messages_front, direct_count_front, direct_chat_front;
 
 /* The row of the core's callbacks; `owner` is a struct direct_call. */
-extern const struct sampling_front direct_messages_sampling, direct_chat_sampling;
+extern const struct sampling_front direct_messages_sampling, direct_count_sampling,
+	direct_chat_sampling;
 
 /* ---- direct_front.c ---- */
 
-/* A request that has just come, in `call`, of which .arena is set. `exchange` NULL: its body is still to come. */
+/* A request that has just come, in `call`, of which .arena is set: one of no kind. `exchange` NULL: its body is still to
+ * come. */
 void direct_start(struct direct_call *call, enum api api, struct front_host *host,
 		  struct http_exchange *exchange, const struct http_incoming *in);
+
+/* As front.begin and front.expects. */
+void *direct_begin(const struct direct_kind *kind, struct front_host *host,
+		   struct http_exchange *exchange, const struct http_incoming *in);
+bool direct_expects(const struct direct_kind *kind, struct front_host *host,
+		    struct http_early *early, const struct http_incoming *in);
+/* As front has them, with a struct direct_call. */
+void direct_gone(void *request);
+void direct_sent(void *request);
+/* As sampling_front.done. */
+void direct_done(void *owner, const struct sampling_outcome *outcome);
 
 /* ---- direct_request.c ---- */
 

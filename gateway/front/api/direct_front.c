@@ -3,11 +3,6 @@
 
 #include "codec/base/must.h"
 
-static const struct sampling_front *row_of(const struct direct_call *call)
-{
-	return api_is_anthropic(call->api) ? &direct_messages_sampling : &direct_chat_sampling;
-}
-
 /* ---- the end of a request ---- */
 
 static void free_call(struct direct_call *call)
@@ -33,7 +28,7 @@ static void refuse(struct direct_call *call)
 
 	http_refuse(call->exchange, answer->status, answer->fields, answer->field_count,
 		    gather_flat(&answer->body, &call->arena));
-	sampling_refused(call->host->core, &call->ask, row_of(call), call, call->wrote);
+	sampling_refused(call->host->core, &call->ask, call->kind->row, call, call->wrote);
 }
 
 static void refuse_and_free(struct direct_call *call)
@@ -57,7 +52,7 @@ static void lend_room(struct direct_call *call)
 
 /* ---- what the core tells ---- */
 
-static void on_done(void *owner, const struct sampling_outcome *outcome)
+void direct_done(void *owner, const struct sampling_outcome *outcome)
 {
 	struct direct_call *call = owner;
 	const struct direct_answer *answer = &call->answer;
@@ -79,7 +74,7 @@ const struct sampling_front direct_messages_sampling = {
 	.delta = direct_cross_take,
 	.raw = direct_stream_take,
 	.keep = direct_keep,
-	.done = on_done,
+	.done = direct_done,
 	.report = direct_report,
 };
 
@@ -89,7 +84,7 @@ const struct sampling_front direct_chat_sampling = {
 	.delta = direct_cross_take,
 	.raw = direct_stream_take,
 	.keep = direct_keep,
-	.done = on_done,
+	.done = direct_done,
 	.report = direct_report,
 };
 
@@ -120,37 +115,46 @@ void direct_start(struct direct_call *call, enum api api, struct front_host *hos
 	direct_init(call, in, net_wall_ns(host->loop) - (net_now(host->loop) - in->came_at));
 }
 
+static void init(struct direct_call *call, const struct direct_kind *kind, struct front_host *host,
+		 struct http_exchange *exchange, const struct http_incoming *in)
+{
+	direct_start(call, kind->api, host, exchange, in);
+	call->kind = kind;
+	call->front.front = kind->front;
+}
+
 /* There is no place for the call: it is refused from here. */
-static __attribute__((noinline)) void refuse_busy(enum api api, struct front_host *host,
+static __attribute__((noinline)) void refuse_busy(const struct direct_kind *kind,
+						  struct front_host *host,
 						  struct http_exchange *exchange,
 						  const struct http_incoming *in)
 {
 	struct direct_call call;
 
 	arena_init(&call.arena, host->arenas, REQUEST_ARENA_MAX);
-	direct_start(&call, api, host, exchange, in);
+	init(&call, kind, host, exchange, in);
 	(void)direct_refuse_err(&call, ERR_BUSY);
 	refuse(&call);
 	arena_give(&call.arena);
 	http_drop_body(exchange);
 }
 
-static void *begin(enum api api, struct front_host *host, struct http_exchange *exchange,
-		   const struct http_incoming *in)
+void *direct_begin(const struct direct_kind *kind, struct front_host *host,
+		   struct http_exchange *exchange, const struct http_incoming *in)
 {
 	struct direct_call *call = slab_take(&host->records);
 
 	if (call == NULL) {
-		refuse_busy(api, host, exchange, in);
+		refuse_busy(kind, host, exchange, in);
 		return NULL;
 	}
 	arena_init_in(&call->arena, host->arenas, REQUEST_ARENA_MAX, in->room, in->room_bytes);
-	direct_start(call, api, host, exchange, in);
+	init(call, kind, host, exchange, in);
 	if (!read_request(call, host)) {
 		refuse_and_free(call);
 		return NULL;
 	}
-	call->call = sampling_begin(host->core, &call->ask, row_of(call), call);
+	call->call = sampling_begin(host->core, &call->ask, call->kind->row, call);
 	if (call->call != NULL)
 		return call;
 	(void)direct_refuse_err(call, ERR_BUSY);
@@ -158,35 +162,39 @@ static void *begin(enum api api, struct front_host *host, struct http_exchange *
 	return NULL;
 }
 
+static const struct direct_kind messages = { API_MESSAGES, &direct_messages_front,
+					     &direct_messages_sampling };
+static const struct direct_kind chat = { API_CHAT, &direct_chat_front, &direct_chat_sampling };
+
 static void *on_begin_messages(struct front_host *host, struct http_exchange *exchange,
 			       const struct http_incoming *in, bool found)
 {
 	(void)found;
-	return begin(API_MESSAGES, host, exchange, in);
+	return direct_begin(&messages, host, exchange, in);
 }
 
 static void *on_begin_chat(struct front_host *host, struct http_exchange *exchange,
 			   const struct http_incoming *in, bool found)
 {
 	(void)found;
-	return begin(API_CHAT, host, exchange, in);
+	return direct_begin(&chat, host, exchange, in);
 }
 
 /* Only what needs no body is looked at. */
-static bool expects(enum api api, struct front_host *host, struct http_early *early,
-		    const struct http_incoming *in)
+bool direct_expects(const struct direct_kind *kind, struct front_host *host,
+		    struct http_early *early, const struct http_incoming *in)
 {
 	const struct direct_answer *answer;
 	struct direct_call call;
 
 	arena_init(&call.arena, host->arenas, REQUEST_ARENA_MAX);
-	direct_start(&call, api, host, NULL, in);
+	init(&call, kind, host, NULL, in);
 	const bool good = direct_read_head(&call, host);
 	answer = &call.answer;
 	if (!good) {
 		http_refuse_early(early, answer->status, answer->fields, answer->field_count,
 				  gather_flat(&answer->body, &call.arena));
-		sampling_refused(host->core, &call.ask, row_of(&call), &call, call.wrote);
+		sampling_refused(host->core, &call.ask, call.kind->row, &call, call.wrote);
 	}
 	arena_give(&call.arena);
 	return good;
@@ -196,17 +204,17 @@ static bool on_expects_messages(struct front_host *host, struct http_early *earl
 				const struct http_incoming *in, bool found)
 {
 	(void)found;
-	return expects(API_MESSAGES, host, early, in);
+	return direct_expects(&messages, host, early, in);
 }
 
 static bool on_expects_chat(struct front_host *host, struct http_early *early,
 			    const struct http_incoming *in, bool found)
 {
 	(void)found;
-	return expects(API_CHAT, host, early, in);
+	return direct_expects(&chat, host, early, in);
 }
 
-static void on_gone(void *request)
+void direct_gone(void *request)
 {
 	struct direct_call *call = request;
 
@@ -219,7 +227,7 @@ static void on_gone(void *request)
 	free_call(call);
 }
 
-static void on_sent(void *request)
+void direct_sent(void *request)
 {
 	struct direct_call *call = request;
 
@@ -235,8 +243,8 @@ const struct front direct_messages_front = {
 	.record_bytes = sizeof(struct direct_call),
 	.begin = on_begin_messages,
 	.expects = on_expects_messages,
-	.gone = on_gone,
-	.sent = on_sent,
+	.gone = direct_gone,
+	.sent = direct_sent,
 	.ready = on_ready,
 };
 
@@ -244,7 +252,7 @@ const struct front direct_chat_front = {
 	.record_bytes = sizeof(struct direct_call),
 	.begin = on_begin_chat,
 	.expects = on_expects_chat,
-	.gone = on_gone,
-	.sent = on_sent,
+	.gone = direct_gone,
+	.sent = direct_sent,
 	.ready = on_ready,
 };

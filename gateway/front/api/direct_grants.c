@@ -154,7 +154,7 @@ enum err direct_count_loops(struct direct_call *call)
 	const struct plan_direct *direct = call->caller.plan->direct;
 	struct direct_asked *asked = call->asked;
 
-	if (direct == NULL || direct->tool_rounds == PLAN_ROUNDS_ANY)
+	if (direct == NULL || direct->tool_rounds == PLAN_ROUNDS_ANY || call->api == API_COUNT)
 		return ERR_OK;
 	asked->raw.loops = true;
 	asked->view.tool_rounds = asked->request.tool_rounds;

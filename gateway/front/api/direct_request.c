@@ -11,8 +11,8 @@ static const struct slice absent = { NULL, 0 };
 
 void direct_init(struct direct_call *call, const struct http_incoming *in, uint64_t came_wall_ns)
 {
-	call->front.front =
-		api_is_anthropic(call->api) ? &direct_messages_front : &direct_chat_front;
+	call->kind = NULL;
+	call->front.front = NULL;
 	call->call = NULL;
 	call->magic = DIRECT_MAGIC;
 	call->kept = false;
@@ -137,9 +137,10 @@ static bool write_raw(struct sampling_raw *raw, const struct sampling_target *ta
 {
 	struct direct_asked *asked = direct_of_raw(raw);
 	const struct profile *profile = target->profile;
+	const bool counts = asked->raw.counts; /* which knows no bound, and no other member */
 	const struct api_changes changes = {
 		.model = target->model,
-		.tokens_max = target->max_tokens,
+		.tokens_max = counts ? 0 : target->max_tokens,
 		.completion_tokens = profile->max_tokens_field == MAX_TOKENS_FIELD_COMPLETION,
 		.usage = profile->stream_usage,
 		.store_never = is_openai(target->host),
@@ -149,7 +150,7 @@ static bool write_raw(struct sampling_raw *raw, const struct sampling_target *ta
 			       : asked->system_rule == SYSTEM_FIXED  ? API_SYSTEM_FIXED
 								     : API_SYSTEM_AS_SENT,
 		.system = asked->system,
-		.body = profile->body,
+		.body = counts ? SLICE("") : profile->body,
 	};
 	struct api_changed changed;
 	struct mcp_edits edits;
@@ -278,6 +279,12 @@ bool direct_read_body(struct direct_call *call, const struct front_host *host)
 		return direct_refuse(call, &fault, NULL);
 	call->ask.request = &call->asked->view;
 	call->ask.raw = &call->asked->raw;
+	if (call->api == API_COUNT) { /* free, and nobody waits for a number as for an answer */
+		call->asked->raw.counts = true;
+		call->asked->raw.cost = NULL;
+		call->ask.deadline = call->ask.started + call->caller.plan->limits.deadline;
+		return true;
+	}
 	if (!call->asked->request.stream)
 		return direct_read_once(call);
 	call->ask.relay = SAMPLING_DELTAS;

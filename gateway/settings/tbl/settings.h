@@ -158,6 +158,7 @@ SETTING(MODEL, "profile.text_content_as_string", BOOL, text_content_as_string, 0
 SETTING(MODEL, "profile.user_after_tool", BOOL, user_after_tool, 0, "true", 1, RELOAD, "takes a user message right after tool results")
 SETTING(MODEL, "profile.think_tags", BOOL, think_tags, 0, "false", 1, RELOAD, "writes its thoughts between <think> tags")
 SETTING(MODEL, "profile.audio_as_string", BOOL, audio_as_string, 0, "false", 1, RELOAD, "takes audio as one string (its data), not as an object with data and format; dialect openai only")
+SETTING(MODEL, "profile.count_tokens", BOOL, count_tokens, 0, "true", 1, RELOAD, "asks the provider when a caller wants the tokens of a request counted (/v1/messages/count_tokens); false: for hosts that have no such path or answer with a stub: the gateway estimates; dialect anthropic only")
 SETTING(MODEL, "profile.stream_usage", BOOL, stream_usage, 0, "true", 1, RELOAD, "asks for the usage of a stream (stream_options); false: for hosts that refuse that member and send the usage anyway; dialect openai only")
 SETTING(MODEL, "profile.max_tools", COUNT, max_tools, 1, "(128 on api.openai.com and *.openai.azure.com, else any number)", 65534, RELOAD, "tools that the provider takes; a request with more goes to another model, or is refused")
 SETTING(MODEL, "profile.merge_same_role", BOOL, merge_same_role, 0, "false", 1, RELOAD, "neighbouring messages of one role become one, for chat templates that refuse them; dialect openai only")

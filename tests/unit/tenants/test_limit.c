@@ -1,5 +1,7 @@
 #include "tenants/limit.h"
 
+#include "codec/base/attr.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,6 +42,28 @@ static void a_burst_that_is_not_said_follows_its_rate(void **state)
 	assert_int_equal(limit_tokens_burst(QUOTA_RATE_MAX), QUOTA_RATE_MAX);
 }
 
+static void counts_follow_the_requests_unless_they_are_said(void **state)
+{
+	static const struct {
+		uint64_t said, requests, per_minute, burst;
+	} rows[] = {
+		{ 0, 60, 600, 60 },
+		{ 0, 1, 10, 10 },
+		{ 0, 60000, 600000, 60000 },
+		{ 2, 60, 2, 2 },
+		{ 61, 60, 61, 60 },
+		{ 6000, 60, 6000, 600 },
+		{ 0, QUOTA_RATE_MAX, QUOTA_RATE_MAX, QUOTA_RATE_MAX / 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct quota_limit got = limit_counts(rows[i].said, rows[i].requests);
+		assert_int_equal(got.per_minute, rows[i].per_minute);
+		assert_int_equal(got.burst, rows[i].burst);
+	}
+}
+
 static void every_row_is_complete_and_its_preset_within_bounds(void **state)
 {
 	(void)state;
@@ -59,6 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_those_of_the_design),
 		cmocka_unit_test(a_burst_that_is_not_said_follows_its_rate),
+		cmocka_unit_test(counts_follow_the_requests_unless_they_are_said),
 		cmocka_unit_test(every_row_is_complete_and_its_preset_within_bounds),
 	};
 

@@ -77,6 +77,38 @@ static void every_provider_gets_what_its_dialect_and_settings_say(void **state)
 	arena_pool_fini(&pool);
 }
 
+static void a_count_has_a_path_of_its_own(void **state)
+{
+	(void)state;
+	const struct provider provider = {
+		.dialect = DIALECT_ANTHROPIC, .key_header = "x-api-key: ", .query = SLICE("?v=1")
+	};
+	struct endpoint endpoint = { .path = SLICE("/base"), .authority = SLICE("a.example") };
+	const struct provider_call call = { .key = SLICE("k"),
+					    .version = SLICE("2023-06-01"),
+					    .body_bytes = 2 };
+	struct arena_pool pool = { .keep_max = 1 };
+	struct arena arena;
+
+	arena_init(&arena, &pool, 1 << 16);
+	const char *head = head_of(&provider, &endpoint, &call, &arena);
+	assert_non_null(strstr(head, "POST /base/v1/messages?v=1 HTTP/1.1\r\n"));
+	const struct slice counts = provider_count_head(&provider, &endpoint, &call, &arena);
+	assert_true(slice_eq(
+		counts,
+		SLICE("POST /base/v1/messages/count_tokens?v=1 HTTP/1.1\r\nhost: a.example\r\n"
+		      "content-type: application/json\r\naccept: application/json\r\n"
+		      "accept-encoding: identity\r\n"
+		      "anthropic-version: 2023-06-01\r\nx-api-key: k\r\n"
+		      "content-length: 2\r\n\r\n")));
+	assert_string_equal(head_of(&provider, &endpoint, &call, &arena), head);
+	arena_give(&arena);
+	arena_init(&arena, &pool, 16);
+	assert_true(slice_absent(provider_count_head(&provider, &endpoint, &call, &arena)));
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
 static void without_memory_there_is_none(void **state)
 {
 	(void)state;
@@ -97,6 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_provider_gets_what_its_dialect_and_settings_say),
+		cmocka_unit_test(a_count_has_a_path_of_its_own),
 		cmocka_unit_test(without_memory_there_is_none),
 	};
 

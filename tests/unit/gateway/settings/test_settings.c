@@ -277,6 +277,7 @@ static void profile_defaults_are_those_of_codec(void **state)
 		assert_int_equal(p->text_content_as_string, expected.text_content_as_string);
 		assert_int_equal(p->user_after_tool, expected.user_after_tool);
 		assert_int_equal(p->stream_usage, expected.stream_usage);
+		assert_int_equal(p->count_tokens, expected.count_tokens);
 		assert_int_equal(p->think_tags, expected.think_tags);
 		assert_int_equal(p->id_rule, expected.id_rule);
 		rig_fini(&rig);

@@ -241,7 +241,7 @@ static void a_models_ways_can_be_said_one_by_one(void **state)
 		"  - {id: nine, provider: o, context: 1, price: {input: 0, output: 0},"
 		" profile: {id_rule: alnum9, audio: true}}\n"
 		"  - {id: quiet, provider: a, context: 1, price: {input: 0, output: 0},"
-		" profile: {user_id_field: none}}\n"
+		" profile: {user_id_field: none, count_tokens: false}}\n"
 		"  - {id: m, name: mistral-large-latest, provider: a}\n"
 		"  - {id: gemini-2.5-pro, provider: o}\n"
 		"  - {id: hosted, name: gemini-2.5-pro, provider: a}\n");
@@ -254,10 +254,24 @@ static void a_models_ways_can_be_said_one_by_one(void **state)
 	assert_true(m[1].profile.stream_usage);
 	assert_int_equal(m[1].profile.user_id_field, USER_ID_FIELD_OWN);
 	assert_int_equal(m[2].profile.user_id_field, USER_ID_FIELD_NONE);
+	assert_true(m[3].profile.count_tokens);
+	assert_false(m[0].profile.count_tokens || m[2].profile.count_tokens);
 	assert_true(m[1].profile.audio);
 	assert_true(m[4].profile.audio);
 	assert_false(
 		m[5].profile.audio); /* or it would be chosen for what its dialect cannot say */
+	rig_fini(&rig);
+}
+
+static void tokens_are_counted_by_anthropics_format_alone(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load(&rig, PROVIDERS "models:\n  - {id: gpt-5.4-mini, provider: o, profile: "
+				 "{count_tokens: true}}\n");
+	assert_null(rig.config);
+	assert_non_null(strstr(rig.problems, "profile.count_tokens"));
+	assert_non_null(strstr(rig.problems, "has no meaning for this provider's dialect"));
 	rig_fini(&rig);
 }
 
@@ -333,6 +347,7 @@ int main(void)
 		cmocka_unit_test(hints_may_mean_other_models_as_the_plan_or_the_tenant_says),
 		cmocka_unit_test(names_that_mislead_are_told),
 		cmocka_unit_test(a_models_ways_can_be_said_one_by_one),
+		cmocka_unit_test(tokens_are_counted_by_anthropics_format_alone),
 		cmocka_unit_test(openai_takes_128_tools_and_other_hosts_what_the_file_says),
 		cmocka_unit_test(what_the_body_says_is_sent_as_it_stands),
 	};
