@@ -1,7 +1,8 @@
 #include "codec/api/api_grants.h"
 
 #include "codec/base/must.h"
-#include "codec/json/json_write.h"
+
+#include <stdio.h>
 
 static enum err refuse(struct fault *fault, enum err err, struct slice path, const char *detail)
 {
@@ -96,19 +97,21 @@ enum err api_grants_check(const struct api_request *request, const struct api_gr
 /* ---- bounds ---- */
 
 enum err api_thinking_check(const struct api_request *request, uint64_t tokens_max,
-			    struct arena *into, struct fault *fault)
+			    const char *whose, struct arena *into, struct fault *fault)
 {
-	static const char front[] = "the plan's maximum of ",
-			  rear[] = " is not above thinking.budget_tokens";
+	enum { ROOM = 128 };
+	char *text;
 
 	if (request->thinking == 0 || request->tokens <= tokens_max ||
 	    tokens_max > request->thinking)
 		return ERR_OK;
-	char *text = arena_take(into, sizeof(front) + PEN_UINT_MAX + sizeof(rear));
+	text = arena_take(into, ROOM);
 	if (text == NULL)
 		return refuse(fault, ERR_BUSY, slice_of(NULL, 0), NULL);
-	char *pen = pen_uint(pen_const(text, front, sizeof(front) - 1), tokens_max);
-	(void)pen_const(pen, rear, sizeof(rear)); /* with its NUL */
+	const int len =
+		snprintf(text, ROOM, "the %s's maximum of %llu is not above thinking.budget_tokens",
+			 whose, (unsigned long long)tokens_max);
+	must(len > 0 && len < ROOM);
 	return refuse(fault, ERR_MAX_TOKENS,
 		      api_has(request, API_MAX_COMPLETION_TOKENS) ? SLICE("max_completion_tokens")
 								  : SLICE("max_tokens"),

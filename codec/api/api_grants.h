@@ -34,10 +34,10 @@ MUST_USE enum err api_grants_check(const struct api_request *request,
 				   const struct api_grants *grants, struct api_granted *granted,
 				   struct fault *fault);
 
-/* Whether thinking fits into a bound of output below the one that was sent: the provider wants room behind it. ERR_OK;
- * ERR_MAX_TOKENS with *fault, which names the bound; ERR_BUSY. */
+/* Whether thinking fits into a bound of output below the one that was sent: the provider wants room behind it. `whose`: what
+ * has that bound, "plan" or "model". ERR_OK; ERR_MAX_TOKENS with *fault, which names the bound; ERR_BUSY. */
 MUST_USE enum err api_thinking_check(const struct api_request *request, uint64_t tokens_max,
-				     struct arena *into, struct fault *fault);
+				     const char *whose, struct arena *into, struct fault *fault);
 
 /* The most output tokens that the request can be billed for, where each answer has `tokens` at most: that times n, and a
  * quarter of the bytes of a prediction, each part of which may be rejected. Saturated. */

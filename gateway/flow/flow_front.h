@@ -53,12 +53,12 @@ struct sampling_target {
 
 #define SAMPLING_NO_PRICE UINT64_MAX
 
-/* What a model has for requests in its provider's format. Borrowed during the call. */
+/* What a model has for requests in its provider's format (NO_PRICE is SAMPLING_NO_PRICE). Borrowed during the call. */
 struct sampling_offer {
 	const struct slice *refused; /* names of members that its provider does not take */
 	uint32_t refused_count;
-	uint64_t
-		use_price; /* of a tool that the provider runs: nano-USD a use, or SAMPLING_NO_PRICE */
+	uint32_t output_most; /* tokens of an answer of the model */
+	uint64_t use_price;   /* nano-USD of a use of a tool that the provider runs, or NO_PRICE */
 };
 
 /* What a request costs beside the model's price of its tokens. */

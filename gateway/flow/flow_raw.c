@@ -41,8 +41,10 @@ static void keep_suited(const struct flow *flow, const struct config *config, st
 			continue;
 		const struct model *model = &config->catalog.models[i];
 		const struct provider *provider = &config->providers[model->provider];
-		const struct sampling_offer offer = { provider->refused, provider->refused_count,
-						      model->price_server_tool };
+		const struct sampling_offer offer = { .refused = provider->refused,
+						      .refused_count = provider->refused_count,
+						      .output_most = model->profile.max_output,
+						      .use_price = model->price_server_tool };
 		if (raw->suits(raw, &offer, &why))
 			continue;
 		bitset_remove(models, i);

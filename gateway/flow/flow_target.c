@@ -366,6 +366,7 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	case ERR_PROVIDER_BILLING:
 	case ERR_BUSY:
 		return nobody_now(flow, env, err, wait);
+	case ERR_MAX_TOKENS:
 	case ERR_POLICY: /* of the models with the name: flow_raw_nobody */
 		return flow->retries.attempts != 0
 			       ? flow_give_up(flow)

@@ -6,6 +6,7 @@
 #include "codec/api/api_edit.h"
 #include "codec/api/api_redact.h"
 #include "codec/api/api_stream.h"
+#include "codec/api/api_view.h"
 #include "codec/base/must.h"
 #include "codec/set.h"
 
@@ -35,6 +36,7 @@ static void must_agree(const struct api_request *a, const struct api_request *b)
 	must(a->tool_count == b->tool_count && a->server_tools == b->server_tools);
 	must(a->urls == b->urls && a->images == b->images && a->blocks == b->blocks);
 	must(a->messages == b->messages && a->sealed == b->sealed);
+	must(a->documents_by_url == b->documents_by_url && a->tool_rounds == b->tool_rounds);
 }
 
 /* ERR_OK: *out is what all sets have read. */
@@ -69,6 +71,35 @@ static void check_places(const struct api_request *q)
 	must(q->n >= 1);
 }
 
+static bool forbids_calls(const struct api_request *q, struct arena *into)
+{
+	struct sampling_request view;
+
+	must(api_view_make(q, TOKENS_MAX, into, &view) == ERR_OK);
+	return view.tool_mode == TOOL_MODE_NONE;
+}
+
+/* Every call is the assistant's, and none of the blocks that policy counts. */
+static void check_calls(const struct api_request *q, struct arena *into)
+{
+	struct sampling_request view;
+	uint32_t turns = 0, end;
+
+	must(api_view_make(q, TOKENS_MAX, into, &view) == ERR_OK);
+	end = view.block_count;
+	must(api_view_calls(q, into, &view) == ERR_OK);
+	for (uint32_t i = 1; i < view.message_count; i++) {
+		const struct message *turn = &view.messages[i];
+		if (turn->count == 0)
+			continue;
+		must(turn->assistant && turn->first == end);
+		for (; end < turn->first + turn->count; end++)
+			must(view.blocks[end].type == BLOCK_TOOL_USE);
+		turns++;
+	}
+	must(turns == view.call_turns);
+}
+
 static void check_edit(const struct api_request *q, uint8_t choice, struct arena *into)
 {
 	const struct api_changes changes = {
@@ -78,6 +109,7 @@ static void check_edit(const struct api_request *q, uint8_t choice, struct arena
 		.usage = (choice & 4) != 0,
 		.store_never = (choice & 8) != 0,
 		.user_dropped = (choice & 16) != 0,
+		.calls_never = (choice & 3) == 3,
 		.system_rule = (enum api_system_rule)(choice >> 5 & 3) % 3,
 		.system = SLICE("P\\n"),
 		.body = (choice & 128) != 0 ? SLICE("\"top_k\":1, \"a b\":[{}]") : SLICE(""),
@@ -105,6 +137,7 @@ static void check_edit(const struct api_request *q, uint8_t choice, struct arena
 	      !api_has(&again, API_SAFETY_IDENTIFIER)));
 	must(changes.system_rule != API_SYSTEM_FIXED || again.system.kind == JSON_STRING);
 	must(again.n == q->n);
+	must(!changes.calls_never || !api_has(&again, API_TOOLS) || forbids_calls(&again, into));
 	if (changes.system_rule == API_SYSTEM_FIXED) /* what was in the caller's prompt is gone */
 		must(again.tool_count <= q->tool_count && again.urls <= q->urls);
 	else
@@ -118,6 +151,7 @@ static void check_request(enum api api, uint8_t choice, struct slice body, struc
 	if (read_by_all(api, body, into, &request) != ERR_OK)
 		return;
 	check_places(&request);
+	check_calls(&request, into);
 	check_edit(&request, choice, into);
 }
 
@@ -128,7 +162,10 @@ static void check_answer(enum api api, struct slice body, struct arena *into)
 	static const struct slice secrets[] = { SLICE_INIT("sk-1") };
 	struct mcp_edits edits;
 	struct api_answer answer;
+	struct api_paid paid = { .uses_said = false };
 
+	api_paid_answer(&paid, api, body);
+	must(paid.uses_said || paid.uses == 0);
 	if (!json_valid(body, NULL, work, NULL))
 		return;
 	if (api_answer_read(api, body, &answer)) {
@@ -153,6 +190,7 @@ struct out {
 	char *at;
 	size_t len, cap;
 	enum api_stream_got end;
+	struct api_paid paid;
 };
 
 static void run(enum api api, struct slice in, size_t step, struct arena *into, struct out *out)
@@ -164,6 +202,7 @@ static void run(enum api api, struct slice in, size_t step, struct arena *into, 
 	*out = (struct out){ .at = malloc(4 * in.len + 64), .cap = 4 * in.len + 64 };
 	must(out->at != NULL);
 	api_stream_init(&stream, api, SLICE("\"q\""), (step & 1) == 0, 1 << 20, into);
+	stream.paid = &out->paid;
 	for (size_t at = 0; at < in.len && !api_stream_is_over(&stream); at += step) {
 		const size_t len = in.len - at < step ? in.len - at : step;
 		char *bytes = malloc(len); /* gone afterwards: what is kept has to be copied */
@@ -195,6 +234,7 @@ static void check_stream(enum api api, size_t step, struct slice in, struct aren
 	must(whole.len >= cut.len &&
 	     whole.len - cut.len <= 1); /* a line feed behind the last event */
 	must(memcmp(whole.at, cut.at, cut.len) == 0);
+	must(memcmp(&whole.paid, &cut.paid, sizeof(cut.paid)) == 0);
 	must(whole.len == cut.len || whole.at[cut.len] == '\n');
 	free(whole.at);
 	free(cut.at);

@@ -86,7 +86,7 @@ class Grants(Shared):
         settings = harness.config(cls.provider, retries={"attempts": 1})
         settings["models"] = [
             harness.model("claude-test", "anthropic", price=priced, profile={"image": True}), harness.model("gpt-test", "openai", price=priced),
-            harness.model("unpriced", "anthropic"),
+            harness.model("unpriced", "anthropic"), harness.model("short", "anthropic", profile={"max_output": 2048}),
             harness.model("free", "anthropic", price={"input": 3.0, "output": 15.0, "server_tool": 0}),
         ]
         plain = settings["plans"]["standard"]
@@ -212,6 +212,13 @@ class Grants(Shared):
         for api, more in (("messages", {"messages": image}), ("messages", {"max_tokens": 4096}), ("chat", {"max_tokens": 4096, "n": 3})):
             self.provider.says(answer_of(api))
             self.assertEqual(self.post(api, body_of(api, **more), POOR).status, 200)
+
+    def test_thinking_has_room_in_what_the_model_may_write(self):
+        thinking = {"max_tokens": 4000, "thinking": {"type": "enabled", "budget_tokens": 2048}}
+        asked = {**body_of("messages", **thinking), "model": "short"}
+        self.assert_refused("messages", self.post("messages", asked, NONE), "max_tokens: the model's maximum of 2048", status=400)
+        self.provider.says(answer_of("messages"))
+        self.assertEqual(self.post("messages", {**asked, "model": "claude-test"}, NONE).status, 200)
 
     def history(self, api, rounds):
         messages = [{"role": "user", "content": "go"}]

@@ -53,7 +53,9 @@ static bool suits(struct sampling_raw *raw, const struct sampling_offer *offer, 
 	struct direct_asked *asked = direct_of_raw(raw);
 
 	return (offer->refused_count == 0 || takes_members(asked, offer, why)) &&
-	       prices_tools(asked, offer, why);
+	       prices_tools(asked, offer, why) &&
+	       api_thinking_check(&asked->request, offer->output_most, "model",
+				  asked->call->ask.arena, why) == ERR_OK;
 }
 
 /* ---- when the answer is there ---- */

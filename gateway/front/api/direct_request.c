@@ -231,7 +231,8 @@ static enum err judge(struct direct_call *call, struct arena *into, struct fault
 						"Policy permits no system message beside its own" };
 		return ERR_POLICY;
 	}
-	return api_thinking_check(request, call->caller.plan->limits.max_tokens, into, fault);
+	return api_thinking_check(request, call->caller.plan->limits.max_tokens, "plan", into,
+				  fault);
 }
 
 static enum err read_asked(struct direct_call *call, struct json_work *json, struct fault *fault)

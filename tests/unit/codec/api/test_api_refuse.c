@@ -445,9 +445,10 @@ static void thinking_keeps_its_room(void **state)
 		&r, API_MESSAGES,
 		"{\"model\":\"m\",\"max_tokens\":4096,\"thinking\":{\"type\":\"enabled\","
 		"\"budget_tokens\":2048},\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}");
-	assert_int_equal(api_thinking_check(&r.request, 4096, &r.arena, &r.fault), ERR_OK);
-	assert_int_equal(api_thinking_check(&r.request, 2049, &r.arena, &r.fault), ERR_OK);
-	assert_int_equal(api_thinking_check(&r.request, 2048, &r.arena, &r.fault), ERR_MAX_TOKENS);
+	assert_int_equal(api_thinking_check(&r.request, 4096, "plan", &r.arena, &r.fault), ERR_OK);
+	assert_int_equal(api_thinking_check(&r.request, 2049, "plan", &r.arena, &r.fault), ERR_OK);
+	assert_int_equal(api_thinking_check(&r.request, 2048, "plan", &r.arena, &r.fault),
+			 ERR_MAX_TOKENS);
 	assert_slice(r.fault.path, "max_tokens");
 	assert_string_equal(r.fault.detail,
 			    "the plan's maximum of 2048 is not above thinking.budget_tokens");
