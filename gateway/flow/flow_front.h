@@ -57,6 +57,7 @@ struct sampling_target {
 struct sampling_offer {
 	const struct slice *refused; /* names of members that its provider does not take */
 	uint32_t refused_count;
+	bool again;           /* they are those of the offer before, whose provider is the same */
 	uint32_t output_most; /* tokens of an answer of the model */
 	uint64_t use_price;   /* nano-USD of a use of a tool that the provider runs, or NO_PRICE */
 };

@@ -28,28 +28,41 @@ static void keep_format(const struct config *config, enum dialect_id dialect, st
 	}
 }
 
-/* Without those that do not take what the request has. */
-static void keep_suited(const struct flow *flow, const struct config *config, struct bitset *models)
+/* Whether the model takes what the request has. False: raw->unsuited says what it does not. `last`: the model that was
+ * asked for before; NULL: none. */
+static bool suits(struct sampling_raw *raw, const struct config *config, const struct model *model,
+		  const struct model *last)
 {
-	struct sampling_raw *raw = flow->ask->raw;
+	const struct provider *provider = &config->providers[model->provider];
+	const struct sampling_offer offer = { .refused = provider->refused,
+					      .refused_count = provider->refused_count,
+					      .again = last != NULL &&
+						       last->provider == model->provider,
+					      .output_most = model->profile.max_output,
+					      .use_price = model->price_server_tool };
 	struct fault why;
 
 	_Static_assert(CATALOG_NO_PRICE == SAMPLING_NO_PRICE, "one mark for both");
+	if (raw->suits(raw, &offer, &why))
+		return true;
+	raw->unsuited = why;
+	return false;
+}
+
+static void keep_suited(struct sampling_raw *raw, const struct config *config,
+			struct bitset *models)
+{
+	const struct model *last = NULL;
+
 	raw->unsuited.err = ERR_OK;
-	for (uint32_t i = 0; raw->suits != NULL && i < config->catalog.count; i++) {
-		if (!bitset_has(models, i))
-			continue;
-		const struct model *model = &config->catalog.models[i];
-		const struct provider *provider = &config->providers[model->provider];
-		const struct sampling_offer offer = { .refused = provider->refused,
-						      .refused_count = provider->refused_count,
-						      .output_most = model->profile.max_output,
-						      .use_price = model->price_server_tool };
-		if (raw->suits(raw, &offer, &why))
-			continue;
-		bitset_remove(models, i);
-		raw->unsuited = why;
-	}
+	for (size_t i = 0; raw->suits != NULL && i < COUNT_OF(models->words); i++)
+		for (uint64_t left = models->words[i]; left != 0; left &= left - 1) {
+			const size_t number = i * 64 + (size_t)__builtin_ctzll(left);
+			const struct model *model = &config->catalog.models[number];
+			if (!suits(raw, config, model, last))
+				bitset_remove(models, number);
+			last = model;
+		}
 }
 
 /* The same, unless none is left. */
@@ -75,7 +88,7 @@ bool flow_raw_models(const struct flow *flow, const struct config *config, struc
 		find_named(flow, config, out);
 	if (raw->only)
 		keep_format(config, raw->dialect, out);
-	keep_suited(flow, config, out);
+	keep_suited(raw, config, out);
 	if (!slice_absent(raw->model))
 		prefer_format(config, raw->dialect, out);
 	return true;

@@ -53,6 +53,7 @@ struct direct_asked {
 	adjust_set adjustments;
 	bool store_disabled;
 	struct api_granted granted;
+	uint64_t refused_there;   /* of the last offer's refused names those that it has */
 	struct direct_paid *paid; /* in the arena; NULL: the answer costs its tokens */
 	/* For a provider of another format. */
 	uint32_t tokens_max; /* the plan's */

@@ -19,9 +19,10 @@ static bool refuse(struct fault *why, struct slice path, const char *detail)
 static bool takes_members(struct direct_asked *asked, const struct sampling_offer *offer,
 			  struct fault *why)
 {
-	const uint64_t there =
-		api_request_names(&asked->request, offer->refused, offer->refused_count);
-
+	if (!offer->again)
+		asked->refused_there =
+			api_request_names(&asked->request, offer->refused, offer->refused_count);
+	const uint64_t there = asked->refused_there;
 	if (there == 0)
 		return true;
 	/* a copy: the settings may go before it is written */
