@@ -2,7 +2,7 @@
 pass, all three see the same values. Otherwise a tenant's policy would be about one request, and the provider would answer
 another. Table and bodies by chance; that the Go of this test reads as Go does is asked of Go itself, where it is installed.
 
-ctest: timeout=120
+ctest: once timeout=120
 """
 import json
 import os

@@ -2,7 +2,7 @@
 and streams, and the SHA-256 is the same at both ends. The same bodies with a tool or a model that is forbidden, or a budget
 that is spent, go nowhere.
 
-ctest: timeout=60
+ctest: once timeout=60
 """
 import hashlib
 import json
