@@ -249,6 +249,10 @@ class Grants(Shared):
                 self.assertEqual(choice, {"type": "none"} if api == "messages" else "none")
                 self.provider.forget()
                 self.assert_refused(api, self.post(api, self.history(api, 2), ROUNDS), "rounds")
+        for key, rounds, choice in ((NONE, 40, None), (LAST, 2, "none")):  # at a provider of the other format, too
+            self.provider.says(answer_of("chat"))
+            self.assertEqual(self.post("messages", {**self.history("messages", rounds), "model": "gpt-test"}, key).status, 200)
+            self.assertEqual(json.loads(self.provider.seen[-1][2]).get("tool_choice"), choice)
 
     def calling(self, api, number):
         """An answer of ten tokens that calls a tool."""

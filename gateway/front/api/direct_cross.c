@@ -45,6 +45,8 @@ enum err direct_cross_request(struct sampling_raw *raw, struct arena *into, stru
 		return err;
 	}
 	request.prefer = asked->view.prefer; /* which routing has gone by */
+	request.tool_rounds = asked->view.tool_rounds; /* and policy by these */
+	request.rounds_most = asked->view.rounds_most;
 	request.adjustments |= made.adjustments;
 	if (asked->request.api == API_CHAT) /* where each result is a message of its own */
 		request.adjustments &= ~ADJUST_BIT(ADJUST_RESULTS_MERGED);
