@@ -21,9 +21,9 @@ EVERYTHING = [os.path.join(HERE, "node_modules/@modelcontextprotocol/server-ever
 ANSWER = "This text was made up"
 
 
-def python():
+def python(folder=HERE):
     """An environment as requirements.txt says, made once per version of it; its Python."""
-    place, wanted = os.path.join(HERE, "node_modules/.python"), os.path.join(HERE, "requirements.txt")
+    place, wanted = os.path.join(folder, "node_modules/.python"), os.path.join(folder, "requirements.txt")
     mark = os.path.join(place, ".installed")
     with open(wanted, encoding="utf-8") as one_at_a_time:
         fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
