@@ -296,7 +296,8 @@ class Commands(harness.Case):
         settings["store"] = {"kind": "redis", "url": self.redis.url, "deadline": "5s"}
         settings["retries"] = {"attempts": 1}
         settings["providers"]["failing"] = harness.provider(sim, "openai")
-        settings["models"] += [harness.model("sim-error-529", "failing"), harness.model("claude-sonnet", "anthropic")]
+        settings["models"] += [harness.model("sim-error-529", "failing"), harness.model("claude-sonnet", "anthropic"),
+                               harness.model("gpt-4.1", "openai")]
         settings["identity"] = {"jwt": [self.issuer.settings()]}
         settings["mcp_servers"] = {"tickets": {"url": sim.url}}
         gateway = self.gateway(settings)
