@@ -70,7 +70,9 @@ class Quickstart(harness.Case):
         text = "\n".join(process.stdout)
         self.assertEqual(re.findall(r"^stopReason: (\w+)$", text, re.M), ["endTurn", "toolUse", "endTurn"], text)
         self.assertIn("The tools answered: 18 degrees and sunny", text)
-        self.assertRegex(text, r'sluice_requests_total\{[^}]*tenant="quickstart"[^}]*\} 3')
+        self.assertRegex(text, r'sluice_requests_total\{[^}]*tenant="quickstart"[^}]*\} 5')
+        for api in ("/v1/messages", "/v1/chat/completions"):
+            self.assertRegex(text, rf"\ncurl [^\n]*http://127\.0\.0\.1:\d+{api}' [^\n]*\n\{{[^\n]*This text was made up")
         self.assertIn("MCP: left out, for Python's mcp cannot be installed:", text)
         self.assertEqual(set(os.listdir(self.tree)) - before, {"build"})
         self.assertEqual(os.listdir(self.scratch), [])
@@ -79,10 +81,14 @@ class Quickstart(harness.Case):
         process = self.start("--serve")
         process.wait_line(lambda line: line.startswith("== Running"), "it serves", BUILD_S)
         process.wait_line(lambda line: line.startswith("  -H "), "the command to try")
-        at = next(i for i, line in enumerate(process.stdout) if line.startswith("curl "))
-        command = "\n".join(process.stdout[at:at + 2])
+        at = next(i for i, line in enumerate(process.stdout) if line.startswith("  -H "))
+        command = "\n".join(process.stdout[at - 1:at + 1])
         answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
         self.assertIn('"stopReason":"toolUse"', answer)
+        calls = [line for line in process.stdout if line.startswith("curl ") and "-d '{" in line]
+        self.assertEqual(len(calls), 2)
+        for command, member in zip(calls, ('"type":"message"', '"object":"chat.completion"')):
+            self.assertIn(member, subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout)
         process.send(signal.SIGINT)
         self.assertEqual(process.wait(), 130, process.report())
         self.assertEqual(os.listdir(self.scratch), [])
@@ -136,7 +142,7 @@ class Quickstart(harness.Case):
         gateway = harness.Process([*self.as_a_user(), "ANTHROPIC_API_KEY=sk-provider", "bash", "-c", "exec " + serve])
         self.addCleanup(self.end, gateway)
         harness.wait_for(lambda: any("serving, configuration" in line for line in gateway.stderr), "it serves")
-        ask = documents.fence("README.md", "curl").text
+        ask = documents.fence("README.md", "curl --http2-prior-knowledge").text
         self.assertIn('"stopReason":"endTurn"', self.run_line(ask.replace("http://127.0.0.1:8080", url), KEY=key))
         gateway.stop()
 
