@@ -45,7 +45,7 @@ static const struct class_row {
 			      "The provider rejected the request: it is too large" },
 	[CLASS_CREDIT] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
 			   "The provider rejected the request: the credit does not last for it; "
-			   "a smaller maxTokens or prompt may do" },
+			   "fewer output tokens or a shorter prompt may do" },
 	[CLASS_MINUTE] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
 			   "The provider rejected the request: it is larger than its limit of a "
 			   "minute" },

@@ -129,7 +129,7 @@ static bool describe_money(struct flow *flow, struct fault *fault, struct error_
 		(void)snprintf(
 			words, WORDS_ROOM,
 			"The request may cost up to %s, more than the whole of %s, %s, and can "
-			"never pass; a smaller maxTokens costs less",
+			"never pass; a smaller bound of output tokens costs less",
 			cost, limit, budget);
 	else if (refusal->left != 0)
 		(void)snprintf(words, WORDS_ROOM,

@@ -103,7 +103,7 @@ static void money_that_does_not_last_is_told_with_what_is_left(void **state)
 		    .budget = 19000000 },
 		  "The request may cost up to $0.0200, more than the whole of "
 		  "per_model.usd_per_month, "
-		  "$0.0190, and can never pass; a smaller maxTokens costs less",
+		  "$0.0190, and can never pass; a smaller bound of output tokens costs less",
 		  "\"reason\":\"request_over_budget\",\"limit\":\"usd_per_month\",\"scope\":\"per_"
 		  "model\","
 		  "\"needed\":0.020000000,\"left\":0.000000005,\"resets\":\"2026-10-01T00:00:"
