@@ -57,7 +57,8 @@ class ClaudeCode(harness.Case):
     def setUpClass(cls):
         cls.provider = told_provider.Provider()
         cls.addClassCleanup(cls.provider.stop)
-        settings = harness.config(cls.provider, models=[harness.model(MODEL, "anthropic", context=1000000)], retries={"attempts": 1})
+        models = [harness.model(MODEL, "anthropic", context=1000000), harness.model("gpt-test", "openai", context=1000000)]
+        settings = harness.config(cls.provider, models=models, retries={"attempts": 1})
         settings["providers"]["anthropic"]["keys"] = [f"{harness.PROVIDER_KEY}-{n}" for n in range(8)]  # a limit cools one of them
         standard = settings["plans"]["standard"]
         standard["models"]["default"] = MODEL
@@ -72,14 +73,14 @@ class ClaudeCode(harness.Case):
         cls.addClassCleanup(cls.front.remove)
         cls.addClassCleanup(cls.front.stop)
 
-    def claude(self, url, *args, key=harness.KEY):
+    def claude(self, url, *args, key=harness.KEY, prompt="What does the shell say?", model=MODEL):
         """What it says at last."""
         home = self.directory()
         run = subprocess.run(
-            [CLAUDE, "-p", "What does the shell say?", "--output-format", "json", *args], cwd=home, capture_output=True, text=True,
+            [CLAUDE, "-p", prompt, "--output-format", "json", *args], cwd=home, capture_output=True, text=True,
             stdin=subprocess.DEVNULL, timeout=harness.PATIENCE_S * 6, check=False,
-            env={"PATH": os.environ["PATH"], "HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_AUTH_TOKEN": key, "ANTHROPIC_MODEL": MODEL,
-                 "ANTHROPIC_DEFAULT_HAIKU_MODEL": MODEL, **QUIET})
+            env={"PATH": os.environ["PATH"], "HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_AUTH_TOKEN": key, "ANTHROPIC_MODEL": model,
+                 "ANTHROPIC_DEFAULT_HAIKU_MODEL": model, **QUIET})
         try:
             return json.loads(run.stdout)
         except ValueError:
@@ -147,6 +148,11 @@ class ClaudeCode(harness.Case):
         for (end, _), asked in self.two_ends(lambda n, asked: answer(asked, text(words), cut=8 if n == 1 else None)):
             self.assertEqual((end["result"], end["is_error"], len(asked)), (words, False, 2))
         self.assertFalse(asked[1].get("stream"))  # it has seen an event that says so, where directly it saw a connection end
+
+    def test_a_key_that_nobody_has_ends_it(self):
+        self.provider.forget()
+        end = self.claude(self.front.url, key="sk-nobody")
+        self.assertEqual((end["is_error"], end["api_error_status"], self.provider.seen), (True, 401, []))
 
     def refused(self, name, status, words):
         self.provider.forget()

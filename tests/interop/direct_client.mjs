@@ -44,7 +44,7 @@ class Does {
 
   async raw(params) {
     const { data, response } = await this.calls.create(params).withResponse();
-    return { headers: Object.fromEntries(response.headers), value: data };
+    return { headers: Object.fromEntries(response.headers), value: params.stream ? await collect(data) : data };
   }
 
   async events(params) {

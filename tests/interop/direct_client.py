@@ -69,8 +69,10 @@ class Does:
         return plain(await ready(self.calls.create(**params)))
 
     async def raw(self, params):
+        """With "stream", too."""
         answer = await ready(self.calls.with_raw_response.create(**params))
-        return {"headers": dict(answer.headers), "retries": answer.retries_taken, "value": plain(await ready(answer.parse()))}
+        value = await ready(answer.parse())
+        return {"headers": dict(answer.headers), "value": [plain(event) async for event in each(value)] if "stream" in params else plain(value)}
 
     async def events(self, params):
         """The stream as it comes; of one that breaks what came before, too."""

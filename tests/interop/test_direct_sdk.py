@@ -195,6 +195,21 @@ class Answers(direct_rig.Case):
                     self.assertEqual((line["front"], line["status"], line["tenant"]), (api, 200, "acme"))
                     self.assertGreater(float(headers["sluice-usd"]), 0)
 
+    def test_models_are_listed_and_found(self):
+        everything = {name for api in APIS for name in (MODELS[api], *(f"{MODELS[api]}-{n}" for n in range(self.FRESH)))}
+        for name, ask in self.each():
+            for api in APIS:
+                with self.subTest(name, api=api):
+                    listed = ask(api, "models")
+                    self.assertLessEqual(everything, {model["id"] for model in listed})
+                    self.assertEqual({model.get("type", model.get("object")) for model in listed}, {"model"})
+                    for wanted in (MODELS[api], MODELS[api] + "-7"):
+                        found = ask(api, "model", {"id": wanted})
+                        self.assertEqual(found, *(model for model in listed if model["id"] == wanted))
+                    error = ask.fails(api, "model", {"id": "nobody/has this"})
+                    self.assertEqual((error["class"], error["status"]), ("NotFoundError", 404))
+                    self.assertEqual(ask.fails(api, "models", key="sk-nobody")["class"], "AuthenticationError")
+
     def test_clients_that_do_not_block(self):
         for name, ask in self.each(("async",)):
             for api in APIS:
@@ -251,7 +266,8 @@ class Ends(direct_rig.Case):
                     self.provider.forget()
                     self.provider.answers.append((200, "application/json", [b" ", told_provider.Gone()], False))
                     error = ask.fails(api, options={"timeout": 1})
-                    self.assertIn(error["class"], ("APITimeoutError", "APIConnectionTimeoutError"))
+                    self.assertIn(error["class"], ("APITimeoutError", "APIConnectionTimeoutError", "GatewayTimeoutError", "InternalServerError"))
+                    self.assertIn(error["status"], (None, 504))  # the gateway has been told how long its client waits
                     self.assert_gone()
 
     def test_a_stream_that_breaks_is_an_exception_and_never_an_answer(self):
