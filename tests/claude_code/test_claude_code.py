@@ -149,6 +149,25 @@ class ClaudeCode(harness.Case):
             self.assertEqual((end["result"], end["is_error"], len(asked)), (words, False, 2))
         self.assertFalse(asked[1].get("stream"))  # it has seen an event that says so, where directly it saw a connection end
 
+    def test_a_model_of_openais_api_runs_its_tools(self):
+        def script(path, headers, body):
+            asked = json.loads(body)
+            call = {"id": "call_1", "type": "function", "function": {
+                "name": "Bash", "arguments": json.dumps({"command": f"echo {MARK}", "description": "Says it"})}}
+            whole = told_answers.completion("gpt-test", None, "tool_calls", tool_calls=[call]) if len(self.provider.seen) == 1 else \
+                told_answers.completion("gpt-test", "DONE")
+            self.assertTrue(asked["stream"])
+            return 200, "text/event-stream", list(told_answers.chat_events(whole)), True
+        self.provider.forget()
+        self.provider.otherwise = script
+        end = self.claude(self.front.url, "--allowedTools", "Bash", model="gpt-test")
+        self.assertEqual((end["result"], end["is_error"], end["num_turns"]), ("DONE", False, 2))
+        (path, headers, _), (_, _, body) = self.provider.seen
+        self.assertEqual((path, headers["authorization"]), ("/v1/chat/completions", "Bearer " + harness.PROVIDER_KEY))
+        result = json.loads(body)["messages"][-1]
+        self.assertEqual(result["role"], "tool")
+        self.assertIn(MARK, json.dumps(result))
+
     def test_a_key_that_nobody_has_ends_it(self):
         self.provider.forget()
         end = self.claude(self.front.url, key="sk-nobody")

@@ -52,6 +52,12 @@ class Does {
     return this.seen;
   }
 
+  // So many of them at once, each with words of its own: what they came to.
+  async many({ count, ...params }) {
+    const said = Array.from({ length: count }, (_, n) => [{ role: "user", content: `number ${n}` }]);
+    return (await Promise.all(said.map((messages) => this.stream({ ...params, messages })))).map((one) => one.final);
+  }
+
   async leave(params) {
     const stream = await this.calls.create({ ...params, stream: true });
     for await (const event of stream) return event; // which ends the request

@@ -87,6 +87,11 @@ class Does:
                 self.note(event.type)
             return {"seen": self.seen, "final": plain(await ready(getattr(stream, self.FINAL)()))}
 
+    async def many(self, params):
+        """So many of them at once, each with words of its own: what they came to. Of clients that do not block."""
+        said = [[{"role": "user", "content": f"number {n}"}] for n in range(params.pop("count"))]
+        return [one["final"] for one in await asyncio.gather(*(self.stream({**params, "messages": messages}) for messages in said))]
+
     async def leave(self, params):
         """The first event alone."""
         stream = await ready(self.calls.create(**params, stream=True))

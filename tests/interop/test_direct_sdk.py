@@ -2,7 +2,7 @@
 """Official SDKs of Python and Node, of both makers, in front of the direct APIs: they see what they see of the provider directly, and
 of a refusal what each of them calls it.
 
-ctest: once timeout=180
+ctest: once timeout=400
 """
 import base64
 import json
@@ -221,6 +221,25 @@ class Answers(direct_rig.Case):
                     self.assertEqual(final["id"], ANSWERS[api][0]["id"])
 
 
+    def test_many_at_once_do_not_mix(self):
+        def answer(path, headers, body):
+            asked = json.loads(body)
+            api = "messages" if "/messages" in path else "chat"
+            words = asked["messages"][0]["content"]
+            whole = message("claude-test", [{"type": "text", "text": words}]) if api == "messages" else completion("gpt-test", words)
+            return 200, "text/event-stream", events(api, whole), True
+        self.provider.otherwise = answer
+        count = 200 if direct_rig.LONG else 20
+        for name, ask in self.each(("async", "node")):
+            for api in APIS:
+                with self.subTest(name, api=api):
+                    self.provider.forget()
+                    finals = ask(api, "many", {"count": count})
+                    texts = [one["content"][0]["text"] if api == "messages" else one["choices"][0]["message"]["content"] for one in finals]
+                    self.assertEqual(texts, [f"number {n}" for n in range(count)])
+                    self.assertEqual(len(self.provider.seen), count)
+
+
 class Ends(direct_rig.Case):
     """Those who leave, and providers that do."""
 
@@ -433,6 +452,114 @@ class Refusals(direct_rig.Case):
                                        "rate_limit_exceeded" if api == "chat" else None)
                     self.assertLessEqual(int(error["headers"]["retry-after"]), 60)
                     self.assertEqual(len(self.provider.seen), 1)
+
+
+class Crossed(direct_rig.Case):
+    """A model whose provider speaks the other API: the SDKs see what they would see of one that speaks theirs."""
+
+    OTHER = {"messages": "chat", "chat": "messages"}
+    CITY = {"city": "Paris"}
+    TOOLS = {"messages": [{"name": "get_weather", "input_schema": TOOL}],
+             "chat": [{"type": "function", "function": {"name": "get_weather", "parameters": TOOL}}]}
+
+    def said_by_the_other(self, api, words=WORDS, calls=1):
+        """An answer of the other API: text and calls."""
+        if api == "chat":
+            content = [{"type": "text", "text": words}] if words else []
+            content += [{"type": "tool_use", "id": f"toolu_{n}", "name": "get_weather", "input": self.CITY} for n in range(calls)]
+            return message("claude-test", content, "tool_use" if calls else "end_turn")
+        tool_calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "get_weather", "arguments": json.dumps(self.CITY)}}
+                      for n in range(calls)]
+        return completion("gpt-test", words, "tool_calls" if calls else "stop", **({"tool_calls": tool_calls} if calls else {}))
+
+    def says(self, api, whole, streamed=False):
+        if streamed:
+            self.provider.streams(b"".join(events(self.OTHER[api], whole)), step=13)
+        else:
+            self.provider.says(whole)
+
+    def model(self, api):
+        return {"model": MODELS[self.OTHER[api]]}
+
+    @staticmethod
+    def read(api, answer):
+        """(text, the calls' inputs, why it ended, tokens in all ways)."""
+        if api == "messages":
+            usage = answer["usage"]
+            return ("".join(block["text"] for block in answer["content"] if block["type"] == "text"),
+                    [block["input"] for block in answer["content"] if block["type"] == "tool_use"], answer["stop_reason"],
+                    usage["input_tokens"] + (usage.get("cache_read_input_tokens") or 0) + (usage.get("cache_creation_input_tokens") or 0),
+                    usage["output_tokens"])
+        said_, usage = answer["choices"][0]["message"], answer["usage"]
+        return (said_.get("content") or "", [json.loads(call["function"]["arguments"]) for call in said_.get("tool_calls") or ()],
+                answer["choices"][0]["finish_reason"], usage["prompt_tokens"], usage["completion_tokens"])
+
+    def test_answers_and_streams_say_the_same(self):
+        for name, ask in self.each():
+            for api in APIS:
+                for words, calls in ((WORDS, 0), (WORDS, 1), (None, 2)):
+                    with self.subTest(name, api=api, words=words, calls=calls):
+                        end = {"messages": ("tool_use", "end_turn"), "chat": ("tool_calls", "stop")}[api][not calls]
+                        wanted = (words or "", [self.CITY] * calls, end, 19, 17)
+                        for do in ("create", "stream"):
+                            self.provider.forget()
+                            self.says(api, self.said_by_the_other(api, words, calls), do == "stream")
+                            more = {"stream_options": {"include_usage": True}} if (api, do) == ("chat", "stream") else {}
+                            answer = ask(api, do, {**self.model(api), "tools": self.TOOLS[api], **more})
+                            answer = answer["final"] if do == "stream" else answer
+                            self.assertEqual(self.read(api, answer), wanted, do)
+                            self.assertEqual(answer["model"], self.model(api)["model"])
+                            self.assertEqual(self.provider.seen[0][0], {"messages": "/v1/chat/completions", "chat": "/v1/messages"}[api])
+
+    def test_tools_are_called_until_there_is_an_answer(self):
+        def answer(path, headers, body):
+            asked = json.loads(body)
+            api = "chat" if "/messages" in path else "messages"
+            whole = self.said_by_the_other(api, CITY, 0) if CITY in json.dumps(asked["messages"]) else self.said_by_the_other(api)
+            if asked.get("stream"):
+                return 200, "text/event-stream", events(self.OTHER[api], whole), True
+            return 200, "application/json", [json.dumps(whole).encode()], True
+        self.provider.otherwise = answer
+        for name, ask in self.each():
+            for api in APIS:
+                for streamed in (False, True)[:2 if api == "messages" else 1]:
+                    with self.subTest(name, api=api, streamed=streamed):
+                        turns = ask(api, "tools", {**self.model(api), **({"stream": True} if streamed else {})})
+                        self.assertEqual([self.read(api, turn)[1] for turn in turns], [[self.CITY], []])
+                        self.assertEqual(self.read(api, turns[-1])[0], CITY)
+
+    def test_faults_are_the_exceptions_of_the_api_that_was_asked(self):
+        rows = [((400, "invalid_request_error"), 400, "BadRequestError"), ((401, "authentication_error"), 500, "InternalServerError"),
+                ((429, "rate_limit_error"), 429, "RateLimitError"),
+                ((529, "overloaded_error"), {"messages": 529, "chat": 503}, {"messages": "OverloadedError", "chat": "InternalServerError"})]
+        for name, ask in self.each():
+            for api in APIS:
+                for (status, kind), wanted, classes in rows:
+                    with self.subTest(name, api=api, status=status):
+                        self.provider.forget()
+                        self.provider.says(ERRORS[self.OTHER[api]](kind, "the provider's words"), status=status)
+                        error = ask.fails(api, params={"model": next(self.fresh[self.OTHER[api]])})
+                        self.assertEqual((error["status"], error["class"]), tuple(one if not isinstance(one, dict) else one[api]
+                                                                                  for one in (wanted, classes)))
+                        self.assertNotIn("the provider's words", error["message"])
+                        self.assertTrue(error["request_id"])
+
+    def test_a_stream_that_breaks_is_an_exception(self):
+        for name, ask in self.each():
+            for api in APIS:
+                whole = events(self.OTHER[api], self.said_by_the_other(api, WORDS * 9, 0))
+                for clean in (False, True):
+                    with self.subTest(name, api=api, clean=clean):
+                        self.provider.forget()
+                        heard = threading.Event()
+                        self.provider.answers.append((200, "text/event-stream", [*whole[:8], heard], clean))
+                        ask.tell(api, "events", {"model": next(self.fresh[self.OTHER[api]])}, aloud=True)
+                        self.assertIn("first", ask.client.hear())
+                        heard.set()
+                        reply = ask.client.hear()
+                        self.assertIn("raised", reply)
+                        self.assertIn("APIError", reply["raised"]["is"], reply)
+                        self.assertTrue((WORDS * 9).startswith(said(reply["seen"])) and said(reply["seen"]), reply)
 
 
 if __name__ == "__main__":

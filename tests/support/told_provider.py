@@ -10,6 +10,8 @@ import harness
 
 
 class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 1000  # they may come all at once
+
     def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], ConnectionError):  # of an asker who has gone between two requests
             super().handle_error(request, client_address)
