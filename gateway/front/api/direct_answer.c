@@ -130,15 +130,16 @@ static void put_estimate(struct direct_call *call)
 /* Free, so nothing is said of money. Without a provider that counts: our own number, and that it is no more. */
 static void write_count(struct direct_call *call, const struct sampling_outcome *outcome)
 {
+	const struct provider_answer *answer = outcome->answer;
+
 	direct_begin_answer(call, 200, SLICE("application/json"));
-	add_outcome(call, outcome);
-	if (outcome->answer == NULL) {
+	direct_add_target(call, outcome->model_id,
+			  answer == NULL ? slice_of(NULL, 0) : answer->headers.request_id);
+	if (answer == NULL) {
 		direct_add_field(call, SLICE("sluice-estimated"), SLICE("1"));
 		put_estimate(call);
 	} else {
-		direct_add_field(call, SLICE("sluice-provider-request-id"),
-				 outcome->answer->headers.request_id);
-		gather_raw(&call->answer.body, outcome->answer->body);
+		gather_raw(&call->answer.body, answer->body);
 	}
 	if (gather_done(&call->answer.body) != ERR_OK)
 		(void)direct_refuse_err(call, ERR_BUSY);

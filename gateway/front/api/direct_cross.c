@@ -44,7 +44,7 @@ enum err direct_cross_request(struct sampling_raw *raw, struct arena *into, stru
 		tell_place(fault);
 		return err;
 	}
-	request.prefer = asked->view.prefer; /* which routing has gone by */
+	request.prefer = asked->view.prefer;           /* which routing has gone by */
 	request.tool_rounds = asked->view.tool_rounds; /* and policy by these */
 	request.rounds_most = asked->view.rounds_most;
 	request.adjustments |= made.adjustments;
