@@ -179,14 +179,14 @@ class Models(harness.Case):
         thread = threading.Thread(target=look)
         thread.start()
         try:
+            harness.wait_for(lambda: seen, "the old list")
             for round in range(6):
                 whole = fewer if round % 2 == 0 else settings(self.sim_process)
                 whole["listen"], whole["admin"] = gateway.settings["listen"], gateway.settings["admin"]
-                before = len(seen)
                 gateway.write_config(whole)
                 self.assertEqual(gateway.reload().status, 200)
                 if round == 0:
-                    harness.wait_for(lambda: len(seen) > max(before, 1), "the new list")
+                    harness.wait_for(lambda: len(seen) > 1, "the new list")
         finally:
             over.set()
             thread.join()
