@@ -149,6 +149,12 @@ class ClaudeCode(harness.Case):
             self.assertEqual((end["result"], end["is_error"], len(asked)), (words, False, 2))
         self.assertFalse(asked[1].get("stream"))  # it has seen an event that says so, where directly it saw a connection end
 
+    def test_it_counts_tokens(self):
+        self.provider.forget()
+        self.provider.otherwise = lambda path, headers, body: (200, "application/json", [b'{"input_tokens":4711}'], True)
+        self.assertIn("| Messages | 4.7k |", self.claude(self.front.url, prompt="/context")["result"])
+        self.assertEqual({path.split("?")[0] for path, _, _ in self.provider.seen}, {"/v1/messages/count_tokens"})
+
     def test_a_model_of_openais_api_runs_its_tools(self):
         def script(path, headers, body):
             asked = json.loads(body)

@@ -182,18 +182,38 @@ class Answers(direct_rig.Case):
                     kind = wanted["output_config"]["format"] if api == "messages" else wanted["response_format"]
                     self.assertEqual(kind["type"], "json_schema")
 
-    def test_headers_name_the_call(self):
+    def test_headers_name_the_call_and_what_remains(self):
         for name, ask in self.each():
             for api in APIS:
-                with self.subTest(name, api=api):
-                    self.provider.says(ANSWERS[api][0])
-                    got = ask(api, "raw")
-                    headers = got["headers"]
-                    self.assertEqual(headers["request-id"], headers["x-request-id"])
-                    self.assertEqual((headers["sluice-model"], headers["sluice-provider-request-id"]), (MODELS[api], "req_up"))
-                    line = self.log(headers["request-id"])
-                    self.assertEqual((line["front"], line["status"], line["tenant"]), (api, 200, "acme"))
-                    self.assertGreater(float(headers["sluice-usd"]), 0)
+                for streamed in (False, True):
+                    with self.subTest(name, api=api, streamed=streamed):
+                        if streamed:
+                            self.provider.streams(b"".join(events(api, ANSWERS[api][0], usage=False)))
+                        else:
+                            self.provider.says(ANSWERS[api][0])
+                        headers = ask(api, "raw", {"stream": True} if streamed else {})["headers"]
+                        self.assertEqual(headers["request-id"], headers["x-request-id"])
+                        self.assertEqual((headers["sluice-model"], headers["sluice-provider-request-id"]), (MODELS[api], "req_up"))
+                        line = self.log(headers["request-id"])
+                        self.assertEqual((line["front"], line["status"], line["tenant"]), (api, 200, "acme"))
+                        self.assertEqual("sluice-usd" in headers, not streamed)
+                        self.assertGreater(float(headers.get("sluice-usd", 1)), 0)
+                        for what in ("requests", "tokens"):
+                            for limit, remaining in ((headers[f"anthropic-ratelimit-{what}-limit"], headers[f"anthropic-ratelimit-{what}-remaining"]),
+                                                     (headers[f"x-ratelimit-limit-{what}"], headers[f"x-ratelimit-remaining-{what}"])):
+                                self.assertTrue(0 < int(remaining) <= int(limit), headers)
+
+    def test_tokens_are_counted(self):
+        for name, ask in self.each():
+            with self.subTest(name):
+                asked = {member: value for member, value in RICH["messages"].items()
+                         if member in ("system", "messages", "tools", "tool_choice", "thinking")}
+                got = self.through_and_directly(ask, "messages", "count", asked, lambda: self.provider.says({"input_tokens": 4711}))
+                self.assertEqual(got["input_tokens"], 4711)
+                self.assertEqual([one[0].split("?")[0] for one in self.provider.seen], ["/v1/messages/count_tokens"])
+                self.provider.says(ERRORS["messages"]("not_found_error", "no such path"), status=404)
+                self.assertGreater(ask("messages", "count", {"model": next(self.fresh["messages"])})["input_tokens"], 0)  # an estimate
+                self.assertEqual(ask.fails("messages", "count", {"model": "claude-typo"})["class"], "NotFoundError")
 
     def test_models_are_listed_and_found(self):
         everything = {name for api in APIS for name in (MODELS[api], *(f"{MODELS[api]}-{n}" for n in range(self.FRESH)))}
