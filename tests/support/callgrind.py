@@ -89,15 +89,22 @@ def worker(case, settings, work, options="", started=None):
     return found[0]
 
 
+def worker_parts(case, settings, works, options=""):
+    """The profiles of the worker during each of `works`, functions of a gateway, which is one for all of them."""
+    def all_works(gateway):
+        for work in works:
+            work(gateway)
+            mark(gateway)
+
+    directory = run(case, settings, all_works, f"{options} --dump-before={MARK}", None)
+    profiles = []
+    for number in range(1, len(works) + 1):
+        found = [profile for profile in map(Profile, glob.glob(f"{directory}/out.*.{number}-*")) if "worker_main" in profile.functions]
+        case.assertEqual(len(found), 1, os.listdir(directory))
+        profiles += found
+    return profiles
+
+
 def worker_between(case, settings, before, work, options=""):
     """The profile of the worker during `work`, which follows `before`: functions of a gateway, which is one for both."""
-    def both(gateway):
-        before(gateway)
-        mark(gateway)
-        work(gateway)
-        mark(gateway)
-
-    directory = run(case, settings, both, f"{options} --dump-before={MARK}", None)
-    found = [profile for profile in map(Profile, glob.glob(directory + "/out.*.2-*")) if "worker_main" in profile.functions]
-    case.assertEqual(len(found), 1, os.listdir(directory))
-    return found[0]
+    return worker_parts(case, settings, (before, work), options)[1]
