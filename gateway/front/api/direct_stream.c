@@ -164,6 +164,20 @@ void direct_stream_over(struct direct_call *call)
 		net_timer_stop(call->host->loop, &call->stream->ping);
 }
 
+/* A copy of the event that ends the stream. It is known as such by its last carriage return: where lines end in both, the line
+ * feed may be missing that comes with the next read. Absent: no memory. */
+static struct slice keep_last(struct direct_call *call, struct slice event)
+{
+	const bool both = memmem(event.at, event.len, "\r\n", 2) != NULL;
+	char *at = arena_take(&call->arena, event.len + 1);
+
+	if (at == NULL)
+		return slice_of(NULL, 0);
+	(void)memcpy(at, event.at, event.len);
+	at[event.len] = '\n';
+	return slice_of(at, event.len + (both && event.at[event.len - 1] == '\r'));
+}
+
 /* The piece of api_stream_next; false: nothing more of this read is passed on. */
 static bool take_piece(struct direct_call *call, enum api_stream_got got, struct slice piece)
 {
@@ -174,7 +188,7 @@ static bool take_piece(struct direct_call *call, enum api_stream_got got, struct
 		s->broken = !add(call, piece);
 		return !s->broken;
 	case API_STREAM_END:
-		s->last = arena_copy(&call->arena, piece);
+		s->last = keep_last(call, piece);
 		s->broken = slice_absent(s->last);
 		return false;
 	case API_STREAM_NOTHING:
