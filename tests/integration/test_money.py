@@ -339,12 +339,11 @@ class Money(harness.Case):
         for plan in self.plans:
             answers = self.callers.answers[plan.id]
             statuses[answers[0][0] if answers[0] else 0] += 1
-            if plan.key is not None:
-                one, two = answers
-                if plan.front == "sampling" or one[0] == 200:
-                    self.assertEqual((one[0], one[2]), (two[0], two[2]))
-                self.assertEqual(sum("sluice-usd" in a[1] and float(a[1]["sluice-usd"]) > 0 for a in answers),
-                                 plan.front in PRICES and one[0] == 200 and self.has_cost(plan))
+            if plan.key is not None:  # a failure is forgotten: a copy that comes behind it is made
+                good = [answer for answer in answers if answer[0] == 200]
+                self.assertLessEqual(len({answer[2] for answer in good}), 1)
+                self.assertEqual(sum("sluice-usd" in answer[1] and float(answer[1]["sluice-usd"]) > 0 for answer in answers),
+                                 plan.front in PRICES and len(good) != 0 and self.has_cost(plan))
         self.assertGreater(statuses[200], 0.8 * len(self.plans), statuses)
         return statuses
 
