@@ -88,6 +88,7 @@ enum flow_move flow_count_reserve(struct flow *flow, const struct flow_env *env)
 		.now = env->now,
 		.wall_s = env->wall_ns / SEC,
 		.deadline = flow->ask->deadline,
+		.left = &flow->ask->raw->left,
 	};
 	flow->caller.account = NULL; /* the snapshot may go from here on */
 	flow->caller.plan = NULL;

@@ -200,9 +200,11 @@ class CountTokens(harness.Case):
 
     def test_counts_have_a_rate_and_a_place(self):
         gateway = self.start({"count_tokens_per_minute": 2, "concurrent": 1})
-        for _ in range(2):
+        for left in ("1", "0"):
             self.provider.says(COUNTED)
-            self.assertEqual(self.count(gateway).status, 200)
+            answer = self.count(gateway)
+            self.assertEqual((answer.status, answer.headers["anthropic-ratelimit-requests-limit"]), (200, "2"))
+            self.assertEqual(answer.headers["anthropic-ratelimit-requests-remaining"], left)
         answer = self.count(gateway)
         self.assert_refused(answer, 429, "rate_limit_error")
         self.assertTrue(20 < int(answer.headers["retry-after"]) <= 30, answer.headers)
