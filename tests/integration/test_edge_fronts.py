@@ -358,12 +358,14 @@ class Cut(EdgeCase):
 
     def test_http10_ends_with_an_error(self):
         edge = self.edge()
+        if edge.tls is not None:  # an end of the connection is none of TLS, as Debian's Python would have it
+            edge.tls.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         for path in ("/cut/2", "/cut/0"):
             with Client(edge) as client:
                 client.send(h1_head("GET", path, "Host: a", version="1.0"))
                 if edge.tls is not None:
                     client.socket.suppress_ragged_eofs = False
-                with self.assertRaises((ConnectionResetError, ssl.SSLEOFError)):
+                with self.assertRaises((ConnectionResetError, ssl.SSLError)):
                     while client.socket.recv(65536) != b"":
                         pass
         self.assert_at_rest(edge)
