@@ -22,7 +22,8 @@ LONG = bool(os.environ.get("SLUICE_LONG"))
 CONNECTIONS, OF_EACH = (100, 100) if LONG else (10, 100)
 COUNT = CONNECTIONS * OF_EACH
 EVENTS = 20
-STEADY = f"sim-pace-{'5s' if LONG else '100ms'}-chunk-1000-size-{1000 * EVENTS}-input-7"
+ADDRESSES = 4  # of the provider: each has 4,096 connections at most
+STEADY = f"sim-pace-{'2s' if LONG else '100ms'}-chunk-1000-size-{1000 * EVENTS}-input-7"
 LARGE = "sim-chunk-4000-size-1000000-input-7"  # all at once: it waits in the gateway, or in front of it
 WINDOW = 4000                          # of a slow reader, and how much more it takes at a time
 MEGABYTE = 1 << 20
@@ -91,7 +92,9 @@ class Streams(harness.Case):
     def gateway_at(self, sim):
         settings = harness.config(sim, models=[harness.model(name, "anthropic") for name in (STEADY, LARGE)],
                                   retries={"attempts": 1})
-        settings["providers"]["anthropic"].update(  # on a busy machine connections by the thousand take their time
+        settings["providers"]["anthropic"].update(
+            endpoints=[{"url": sim.url.replace("127.0.0.1", f"127.0.0.{n}")} for n in range(1, ADDRESSES + 1)],
+            # on a busy machine connections by the thousand take their time
             timeouts={"connect": "60s", "first_byte": "120s"}, breaker={"failures": 1000, "ratio": 0})
         settings["plans"]["standard"]["models"] = {"allow": ["*"]}
         settings["plans"]["standard"]["limits"].update(concurrent=2 * COUNT)
@@ -123,7 +126,7 @@ class Streams(harness.Case):
         self.assertEqual(len(ids), len(readers) * OF_EACH, "each has an answer of its own")
 
     def test_a_slow_tenth_of_the_readers_costs_little_and_loses_nothing(self):
-        sim = self.sim()
+        sim = self.sim("--address", "0.0.0.0")
         gateway = self.gateway_at(sim)
         wanted = {model: self.expected(sim, model) for model in (STEADY, LARGE)}
         before, peaks, over = pss(gateway.server_pid()), [], threading.Event()
@@ -165,7 +168,7 @@ class Streams(harness.Case):
         self.assertEqual(metrics.sum("sluice_requests_total", outcome="ok"), COUNT)
 
     def test_no_stream_of_a_provider_that_dies_looks_whole(self):
-        sim = self.sim()
+        sim = self.sim("--address", "0.0.0.0")
         gateway = self.gateway_at(sim)
         readers = self.open(gateway, STEADY, CONNECTIONS)
         self.wait_open(sim, lambda seen: seen["in_flight"] == COUNT and seen["pauses"] >= 2 * COUNT)
