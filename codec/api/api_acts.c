@@ -426,6 +426,31 @@ static bool take_string(struct api_walk *w, enum json_kind kind, struct slice *o
 	return kind == JSON_STRING ? json_take_string(&w->r, out) : json_skip(&w->r, NULL);
 }
 
+/* A tool has two objects that can have it: readers would not agree on which one counts. */
+static bool take_once(struct api_walk *w, struct slice value, struct slice *out)
+{
+	if (slice_absent(value))
+		return true;
+	if (!slice_absent(*out))
+		return api_walk_fail(w, ERR_FIELD, "a tool has this once");
+	*out = value;
+	return true;
+}
+
+static bool take_name(struct api_walk *w, enum json_kind kind)
+{
+	struct slice name = { NULL, 0 };
+
+	return take_string(w, kind, &name) && take_once(w, name, &last_tool(w)->name);
+}
+
+static bool take_schema(struct api_walk *w)
+{
+	struct slice schema = { NULL, 0 };
+
+	return json_skip(&w->r, &schema) && take_once(w, schema, &last_tool(w)->schema);
+}
+
 static bool take_seal(struct api_walk *w)
 {
 	struct slice value;
@@ -472,9 +497,9 @@ bool api_walk_act(struct api_walk *w, enum json_kind kind)
 	case API_ACT_KIND:
 		return take_string(w, kind, &frame->kind);
 	case API_ACT_NAME:
-		return take_string(w, kind, &last_tool(w)->name);
+		return take_name(w, kind);
 	case API_ACT_SCHEMA:
-		return json_skip(&w->r, &last_tool(w)->schema);
+		return take_schema(w);
 	case API_ACT_USES:
 		return take_uses(w, row);
 	case API_ACT_TTL:

@@ -106,8 +106,13 @@ static struct slice user_of(const struct api_request *q)
 	return slice_of(NULL, 0);
 }
 
-static struct slice system_of(const struct api_value *system)
+/* Of several only the length counts here, which is what they have together. */
+static struct slice system_of(const struct api_request *q)
 {
+	const struct api_value *system = &q->system;
+
+	if (q->system_messages > 1)
+		return slice_of(q->body.at, (size_t)q->system_bytes);
 	if (system->kind == JSON_STRING)
 		return system->text.len == 2 ? slice_of(NULL, 0) : api_inside(system);
 	return system->kind == JSON_ARRAY ? system->text : slice_of(NULL, 0);
@@ -121,7 +126,7 @@ enum err api_view_make(const struct api_request *request, uint32_t tokens, struc
 	struct sampling_request view = {
 		.revision = REVISION_2025_11_25,
 		.max_tokens = bound > INT64_MAX ? INT64_MAX : (int64_t)bound,
-		.system = system_of(&request->system),
+		.system = system_of(request),
 		.user_id = user_of(request),
 		.prefer = { NAN, NAN, NAN, hint, 1 },
 		.tools_present = request->tool_count != 0,

@@ -230,9 +230,13 @@ enum err cross_request_make(const struct api_request *request, uint32_t tokens,
 		.q = request, .tokens = tokens, .work = work, .into = into, .fault = fault
 	};
 
+	struct json_reader
+		fresh; /* what an earlier reader has left on the work area is none of ours */
+
 	must(request->api == API_MESSAGES || request->api == API_CHAT);
 	must(tokens != 0);
 	*fault = (struct fault){ .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+	json_open(&fresh, request->body, NULL, work);
 	gather_init(&c.g, into);
 	gather_lit(&c.g, "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"sampling/createMessage\","
 			 "\"params\":{\"messages\":[");

@@ -108,6 +108,21 @@ static void chat_text(struct cross_stream *s, struct slice raw, struct gather *g
 	end_delta(s, g);
 }
 
+/* As the provider has sent it, or one of our own. */
+static void put_id(const struct cross_stream *s, const struct cross_block *block,
+		   const struct stream_delta *delta, struct gather *g)
+{
+	if (!slice_absent(delta->id) && delta->id.len != 0) {
+		gather_str(g, delta->id);
+		return;
+	}
+	gather_lit(g, "\"call_");
+	gather_raw(g, s->names.id);
+	gather_lit(g, "_");
+	gather_uint(g, block->index);
+	gather_lit(g, "\"");
+}
+
 static void chat_call(struct cross_stream *s, const struct cross_block *block,
 		      const struct stream_delta *delta, struct gather *g)
 {
@@ -115,7 +130,7 @@ static void chat_call(struct cross_stream *s, const struct cross_block *block,
 	gather_lit(g, "{\"tool_calls\":[{\"index\":");
 	gather_uint(g, block->index);
 	gather_lit(g, ",\"id\":");
-	gather_str(g, delta->id);
+	put_id(s, block, delta, g);
 	gather_lit(g, ",\"type\":\"function\",\"function\":{\"name\":");
 	gather_str(g, delta->name);
 	gather_lit(g, ",\"arguments\":\"\"}}]}");
@@ -167,12 +182,12 @@ static void messages_text_begin(const struct cross_block *block, struct gather *
 	gather_lit(g, "\"text\",\"text\":\"\"}}\n\n");
 }
 
-static void messages_call_begin(const struct cross_block *block, const struct stream_delta *delta,
-				struct gather *g)
+static void messages_call_begin(const struct cross_stream *s, const struct cross_block *block,
+				const struct stream_delta *delta, struct gather *g)
 {
 	begin_block(block, g);
 	gather_lit(g, "\"tool_use\",\"id\":");
-	gather_str(g, delta->id);
+	put_id(s, block, delta, g);
 	gather_lit(g, ",\"name\":");
 	gather_str(g, delta->name);
 	gather_lit(g, ",\"input\":{}}}\n\n");
@@ -290,7 +305,7 @@ static void messages_put(struct cross_stream *s, const struct stream_delta *delt
 		if (!call)
 			messages_text_begin(block, g);
 		else
-			messages_call_begin(block, delta, g);
+			messages_call_begin(s, block, delta, g);
 	}
 	if (delta->kind == STREAM_DELTA_CALL)
 		return;
@@ -336,6 +351,8 @@ static void advance(struct cross_stream *s, bool all, struct gather *g)
 static bool messages_delta(struct cross_stream *s, struct cross_block *block,
 			   const struct stream_delta *delta, struct gather *g)
 {
+	if (block->closed && block->is_call) /* it is whole; the core judges what comes behind it */
+		return true;
 	if (block->closed) /* a text that goes on behind another block is a block of its own */
 		*block = (struct cross_block){ .is_call = block->is_call };
 	if (s->open == delta->block || (s->open == CROSS_NONE && block->held == NULL))

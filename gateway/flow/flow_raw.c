@@ -65,14 +65,22 @@ static void keep_suited(struct sampling_raw *raw, const struct config *config,
 		}
 }
 
-/* The same, unless none is left. */
+static bool any_enabled(const struct catalog *catalog, const struct bitset *models)
+{
+	for (uint32_t i = 0; i < catalog->count; i++)
+		if (catalog->models[i].enabled && bitset_has(models, i))
+			return true;
+	return false;
+}
+
+/* The same, unless none of them can be had. */
 static void prefer_format(const struct config *config, enum dialect_id dialect,
 			  struct bitset *models)
 {
 	struct bitset same = *models;
 
 	keep_format(config, dialect, &same);
-	if (bitset_any(&same))
+	if (any_enabled(&config->catalog, &same))
 		*models = same;
 }
 

@@ -65,7 +65,7 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 	stream_open(flow->reading.stream, flow->walk.dialect, &flow->made->encoded.decode, answer,
 		    &limits, json, flow->arena);
 	flow->reading.form = FLOW_STREAMING;
-	if (flow->ask->raw != NULL && flow->ask->raw->begun_deadline != 0)
+	if (flow->ask->raw != NULL && flow->ask->raw->begun_deadline != 0 && flow_may_relay(flow))
 		flow->call.deadline = flow->ask->raw->begun_deadline;
 	return true;
 }

@@ -364,7 +364,8 @@ class Cross(harness.Case):
                 ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/pdf;base64,aGk="}}]}]},
                  "messages[0].content[0]"),
                 ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0]"),
-                ({"messages": [{"role": "user", "content": "a"}, {"role": "tool", "tool_call_id": "x", "content": "y"}]}, "messages[1]")):
+                ({"tools": [{"type": "function", "function": {"name": "x"}, "name": "y"}]}, "tools[0].name"),
+                ({"messages": [{"role": "user", "content": "a"}, {"role": "tool", "tool_call_id": "x", "content": "y"}]}, "messages")):
             _, answer = self.chat(gateway, 400, **members)
             self.assertTrue(answer.json()["error"]["param"].startswith(path), (members, answer))
 
@@ -377,6 +378,14 @@ class Cross(harness.Case):
         system = sent["system"] if isinstance(sent["system"], str) else sent["system"][0]["text"]
         self.assertEqual(system, "House rule.\n\nMine.")
         self.assertNotIn("metadata", sent)
+
+    def test_a_model_that_is_disabled_hides_no_model_of_the_other_format(self):
+        models = [harness.model("claude-test", "anthropic", enabled=False, aliases=["assistant"]),
+                  harness.model("gpt-test", "openai", aliases=["assistant"])]
+        gateway = self.start(models=models)
+        self.says_chat()
+        _, answer = self.messages(gateway, model="assistant")
+        self.assertEqual((answer.headers["sluice-model"], answer.json()["model"]), ("gpt-test", "assistant"))
 
     def test_signed_thinking_stays_with_its_own_format(self):
         gateway = self.start()

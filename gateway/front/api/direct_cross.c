@@ -17,14 +17,17 @@ static struct cross_names names_of(const struct direct_call *call)
 
 /* ---- the request ---- */
 
-/* Where something stands in the caller's body; what the core's reader calls params is all of it there. */
+/* Where something stands that the core's reader has found: its numbers of messages are not the caller's. */
 static void tell_place(struct fault *fault)
 {
-	static const struct slice front = SLICE_INIT("$.params.");
+	static const struct slice front = SLICE_INIT("$.params."),
+				  messages = SLICE_INIT("messages");
 
 	fault->offset = FAULT_NO_OFFSET;
 	if (slice_starts(fault->path, front))
 		fault->path = slice_of(fault->path.at + front.len, fault->path.len - front.len);
+	if (slice_starts(fault->path, messages))
+		fault->path = messages;
 }
 
 enum err direct_cross_request(struct sampling_raw *raw, struct arena *into, struct fault *fault)
@@ -37,9 +40,10 @@ enum err direct_cross_request(struct sampling_raw *raw, struct arena *into, stru
 
 	enum err err =
 		cross_request_make(&asked->request, asked->tokens_max, json, into, &made, fault);
-	if (err == ERR_OK)
-		err = sampling_read(made.body, REVISION_2025_11_25, NULL, json, into, &rpc,
-				    &request, fault);
+	if (err != ERR_OK)
+		return err;
+	err = sampling_read(made.body, REVISION_2025_11_25, NULL, json, into, &rpc, &request,
+			    fault);
 	if (err != ERR_OK) {
 		tell_place(fault);
 		return err;

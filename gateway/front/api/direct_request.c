@@ -129,7 +129,8 @@ static bool keep_secrets(struct direct_asked *asked, const struct sampling_targe
 {
 	asked->secrets[0] = arena_copy(into, target->host);
 	asked->secrets[1] = slice_absent(target->key) ? absent : arena_copy(into, target->key);
-	return !slice_absent(asked->secrets[0]);
+	return !slice_absent(asked->secrets[0]) &&
+	       (slice_absent(target->key) || !slice_absent(asked->secrets[1]));
 }
 
 static bool write_raw(struct sampling_raw *raw, const struct sampling_target *target,

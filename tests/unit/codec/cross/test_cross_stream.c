@@ -128,6 +128,11 @@ static void messages_has_one_block_at_a_time(void **state)
 		  BEGIN START(0, "{\"type\":\"text\",\"text\":\"\"}") TEXT(0, "a") STOP(0)
 			  CALL(1, "i", "f") ARGS(1, "{\\\"a\\\":\\\"\\\\\\\"\\\"}"),
 		  STOP(1) },
+		{ "calls without ids have some of ours, and what follows a whole one is nothing",
+		  { "C0/f", "A0{}", "C1/g", "A0 ", "A1{}" },
+		  BEGIN CALL(0, "call_0a_0", "f") ARGS(0, "{}") STOP(0) CALL(1, "call_0a_1", "g")
+			  ARGS(1, "{}"),
+		  STOP(1) },
 		{ "brackets in strings, escaped quotes and \\u007d close nothing",
 		  { "C0i/f", "A0{\\\"a\\\":\\\"\\u007d]\\\\\\\"}", "C1j/g", "A0\\\"}", "A1{}" },
 		  BEGIN CALL(0, "i", "f") ARGS(0, "{\\\"a\\\":\\\"\\u007d]\\\\\\\"}")
