@@ -68,6 +68,7 @@ struct stream_progress {
 	uint32_t deltas;       /* events that brought some of it */
 	bool begun;            /* output_bytes is over 0: the first token was seen */
 	bool event_seen;       /* an event has come, whatever it said */
+	bool thinks;           /* a block of thinking has begun, which may show less than it has */
 };
 
 enum stream_state {

@@ -80,6 +80,8 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 		seen->counted = usage->output;
 		/* it has begun, and shows nothing of what it does */
 		hidden |= s->progress.event_seen && seen->deltas == 0 && !usage->known;
+		/* asked for by the caller, whatever the profile says */
+		hidden |= flow->attempt.raw && s->progress.thinks;
 	}
 	if (hidden)
 		seen->timed = written_since(flow, env);

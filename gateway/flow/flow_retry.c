@@ -74,6 +74,8 @@ static nsec_t wait_for(struct flow *flow)
 /* A further attempt adds to a provider's load, unless it never saw the last one. */
 static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
 {
+	if (flow_counts(flow)) /* two attempts at most, by a rate of its own: nobody's budget */
+		return true;
 	return !flow->attempt.failure.sent ||
 	       health_may_retry(env->health, flow->ask->caller->limit_key, provider, env->now);
 }

@@ -247,7 +247,8 @@ void health_note_rates(struct health_choice *choice, const struct provider_heade
 bool health_counts_tokens(const struct health_choice *choice, nsec_t now)
 {
 	must(choice->at != NULL);
-	return choice->at->uncounted_until <= now;
+	/* A probe of a circuit is for who tells what became of it: a count does not. */
+	return choice->at->uncounted_until <= now && !choice->pass.probe && !choice->pass.fair;
 }
 
 void health_note_uncounted(struct health_choice *choice, nsec_t now)

@@ -184,6 +184,7 @@ static void keep_start(struct stream *s, uint64_t index, struct slice object)
 static void begin_private(struct stream *s, uint64_t index, struct slice type)
 {
 	if (json_str_eq(type, SLICE("thinking")) || json_str_eq(type, SLICE("redacted_thinking"))) {
+		s->progress.thinks = true;
 		(void)stream_block_new(s, index, stream_private_kind(s));
 		s->answer.private |= stream_keeps(s);
 		return;
