@@ -89,13 +89,20 @@ void cross_usage(struct gather *g, enum api api, const struct cross_names *names
 		chat_usage(g, &u);
 }
 
-/* ---- Messages ---- */
+/* ---- lists ---- */
 
-static void put_text(struct gather *g, bool *first, struct slice raw)
+static void begin_item(struct gather *g, bool *first)
 {
 	if (!*first)
 		gather_lit(g, ",");
 	*first = false;
+}
+
+/* ---- Messages ---- */
+
+static void put_text(struct gather *g, bool *first, struct slice raw)
+{
+	begin_item(g, first);
 	gather_lit(g, "{\"type\":\"text\",\"text\":");
 	gather_str(g, raw);
 	gather_lit(g, "}");
@@ -104,9 +111,7 @@ static void put_text(struct gather *g, bool *first, struct slice raw)
 /* The JSON of a schema's answer is a text. */
 static void put_json_text(struct gather *g, bool *first, struct slice json)
 {
-	if (!*first)
-		gather_lit(g, ",");
-	*first = false;
+	begin_item(g, first);
 	gather_lit(g, "{\"type\":\"text\",\"text\":\"");
 	gather_json_escaped(g, json);
 	gather_lit(g, "\"}");
@@ -114,9 +119,7 @@ static void put_json_text(struct gather *g, bool *first, struct slice json)
 
 static void put_use(struct gather *g, bool *first, const struct result_block *block)
 {
-	if (!*first)
-		gather_lit(g, ",");
-	*first = false;
+	begin_item(g, first);
 	gather_lit(g, "{\"type\":\"tool_use\",\"id\":");
 	gather_str(g, block->id);
 	gather_lit(g, ",\"name\":");
@@ -192,9 +195,7 @@ static void put_calls(struct gather *g, const struct sampling_result *result)
 		const struct result_block *block = &result->blocks[i];
 		if (!block->is_tool_use)
 			continue;
-		if (!first)
-			gather_lit(g, ",");
-		first = false;
+		begin_item(g, &first);
 		gather_lit(g, "{\"id\":");
 		gather_str(g, block->id);
 		gather_lit(g, ",\"type\":\"function\",\"function\":{\"name\":");

@@ -206,7 +206,7 @@ static bool put_message(struct cross *c, struct slice message, struct cross_at *
 		return put_assistant(c, m, at);
 	if (json_loose_is(m[ROLE], "tool"))
 		return put_result(c, m, at);
-	/* What the operator says in the middle is the user's there. */
+	/* MCP has no system message inside of a conversation: it becomes one of the user's. */
 	if (!json_loose_is(m[ROLE], "user") && !json_loose_is(m[ROLE], "system") &&
 	    !json_loose_is(m[ROLE], "developer"))
 		return cross_refuse(c, at,
